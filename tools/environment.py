@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tools.pip_progress import Shown, packages_of
+from tools.pip_progress import ProgressDisplay, packages_of
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 VENV: Final = ROOT / ".venv"
@@ -119,46 +119,46 @@ def install() -> None:
     say("installing what requirements.lock names (the first time takes minutes: Spark is large)")
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     pip += ["--progress-bar", "off"]
-    shown = Shown(packages_of(LOCK))
+    display = ProgressDisplay(packages_of(LOCK))
     try:
-        run_pip([*pip, "--require-hashes", "--requirement", str(LOCK)], shown)
+        run_pip([*pip, "--require-hashes", "--requirement", str(LOCK)], display)
         run_pip([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], None)
     finally:
-        shown.over()
+        display.over()
 
 
-def run_pip(command: Sequence[str], shown: Shown | None) -> None:
+def run_pip(command: Sequence[str], display: ProgressDisplay | None) -> None:
     """Run pip to its end, and show how far it is; Failed with what it said if it fails."""
     began = time.monotonic()
-    said: list[str] = []
+    output: list[str] = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as pip:
-        heard: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=_listen, args=(pip, heard), daemon=True).start()
+        lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=_listen, args=(pip, lines), daemon=True).start()
         while True:
             try:
-                line = heard.get(timeout=1)
+                line = lines.get(timeout=1)
             except queue.Empty:
                 line = ""
             if line is None:
                 break
             if line:
-                said.append(line.rstrip())
-            if shown is not None:
-                shown.heard(line or None, time.monotonic() - began)
+                output.append(line.rstrip())
+            if display is not None:
+                display.add_line(line or None, time.monotonic() - began)
     if pip.returncode != 0:
-        if shown is not None:
-            shown.over()
-        told = [line for line in said if line.startswith("ERROR")] or said[-5:]
-        raise Failed("pip failed: " + "\n".join([*told, f"({' '.join(command)})"]))
+        if display is not None:
+            display.over()
+        errors = [line for line in output if line.startswith("ERROR")] or output[-5:]
+        raise Failed("pip failed: " + "\n".join([*errors, f"({' '.join(command)})"]))
 
 
-def _listen(pip: subprocess.Popen[str], heard: queue.Queue[str | None]) -> None:
+def _listen(pip: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
     assert pip.stdout is not None
     for line in pip.stdout:
-        heard.put(line)
-    heard.put(None)
+        lines.put(line)
+    lines.put(None)
 
 
 def provide(
@@ -181,13 +181,13 @@ def provide(
 
 def fetcher() -> Callable[[str], bool] | None:
     """What installs a package, once for each environment; None where nobody may."""
-    asked = set(ASKED.read_text().split()) if ASKED.is_file() else set()
+    attempted = set(ASKED.read_text().split()) if ASKED.is_file() else set()
 
     def fetch(package: str) -> bool:
-        if package in asked or not can_apt():
+        if package in attempted or not can_apt():
             return False
-        asked.add(package)
-        ASKED.write_text("\n".join(sorted(asked)))
+        attempted.add(package)
+        ASKED.write_text("\n".join(sorted(attempted)))
         return apt_install(package)
 
     return fetch

@@ -174,7 +174,7 @@ def main(args: Sequence[str]) -> int:
         for kind in KINDS:
             print(jars(kind))
     except KeyError:
-        print(f"{args[0]} is none of {', '.join(TOOLS)}", file=sys.stderr)
+        print(f"{args[0]}: expected one of {', '.join(TOOLS)}", file=sys.stderr)
         return 2
     except Missing as missing:
         print(missing, file=sys.stderr)

@@ -74,7 +74,7 @@ OURS: Final = frozenset(
 )
 
 
-class Shown(NamedTuple):
+class Metric(NamedTuple):
     """One metric as a scraper sees it."""
 
     name: str
@@ -110,17 +110,17 @@ def scrape() -> str:
             return text
 
 
-def read(text: str) -> Iterator[Shown]:
+def read(text: str) -> Iterator[Metric]:
     from prometheus_client.parser import text_string_to_metric_families
 
     for family in text_string_to_metric_families(text):
         names = {name for sample in family.samples for name in sample.labels}
         suffix = "_total" if family.type == "counter" else ""
         labels = tuple(sorted(names - {"le"}))
-        yield Shown(family.name + suffix, family.type, labels, family.documentation)
+        yield Metric(family.name + suffix, family.type, labels, family.documentation)
 
 
-def page(shown: Sequence[Shown]) -> str:
+def page(shown: Sequence[Metric]) -> str:
     lines = [
         "# Metrics",
         "",
@@ -138,14 +138,14 @@ def page(shown: Sequence[Shown]) -> str:
     return "\n".join(lines)
 
 
-def row(one: Shown) -> str:
+def row(one: Metric) -> str:
     labels = ", ".join(f"`{label}`" for label in one.labels)
     kafka = bean(one)
     cells = [f"`{one.name}`", one.kind, labels, one.doc, f"`{kafka}`" if kafka else "ours"]
     return f"| {' | '.join(cells)} |"
 
 
-def bean(one: Shown) -> str:
+def bean(one: Metric) -> str:
     """Kafka's MBean of this metric; empty where Kafka has none."""
     if one.name in OURS:
         return ""

@@ -1,7 +1,7 @@
-"""How far pip is: a line that says so, from what pip prints.
+"""Progress of pip, from the lines that pip prints.
 
-Owns: reading pip's lines, and what is shown of them: one line that changes on a terminal, a line
-now and then elsewhere. Needs no package. Never: runs pip.
+Owns: parsing pip's lines, and how progress is printed: one line that is redrawn on a terminal, a
+line now and then elsewhere. Needs no package. Never: runs pip.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LARGE_BYTES: Final = 20_000_000
 STEP: Final = 20
 """So many packages are worth a line where lines stay."""
 QUIET_S: Final = 30.0
-"""After so long without a line, one says that it is still going on."""
+"""After this long without a line, one is printed."""
 COLUMNS: Final = 78
 _UNITS: Final = {"bytes": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 _COLLECTING: Final = re.compile(r"^Collecting ([^\s=<>!~;\[]+)")
@@ -37,7 +37,7 @@ class Progress:
     large: bool = False
     """What it does now takes long."""
 
-    def heard(self, line: str) -> Progress:
+    def add_line(self, line: str) -> Progress:
         """The same after another line of pip's."""
         if found := _COLLECTING.match(line):
             count = self.packages + 1
@@ -56,27 +56,27 @@ class Progress:
         return self
 
     def line(self, seconds: float) -> str:
-        """What is told of it."""
+        """The progress as one line."""
         loaded = f", {self.bytes / 1e6:,.0f} MB" if self.bytes else ""
         count = f"{self.packages} of {max(self.total, self.packages)} packages"
         return f"setup: {count}{loaded}, {seconds:.0f} s: {self.doing}"
 
 
-class Shown:
-    """A progress as people see it."""
+class ProgressDisplay:
+    """Prints the progress."""
 
     def __init__(self, total: int, out: TextIO = sys.stdout) -> None:
         self._out = out
         self._changes = out.isatty()
         self._progress = Progress(total)
-        self._told_at = 0.0
-        self._told = 0
+        self._printed_at = 0.0
+        self._printed = 0
 
-    def heard(self, line: str | None, seconds: float) -> None:
+    def add_line(self, line: str | None, seconds: float) -> None:
         """Another line of pip's, or none for a while; so many seconds after the beginning."""
         before = self._progress
         if line is not None:
-            self._progress = before.heard(line)
+            self._progress = before.add_line(line)
         now = self._progress
         text = now.line(seconds)
         if self._changes:
@@ -84,11 +84,11 @@ class Shown:
             self._out.flush()
         elif (
             (now.large and now != before)
-            or now.packages - self._told >= STEP
-            or seconds - self._told_at >= QUIET_S
+            or now.packages - self._printed >= STEP
+            or seconds - self._printed_at >= QUIET_S
         ):
             print(text, file=self._out, flush=True)
-            self._told, self._told_at = now.packages, seconds
+            self._printed, self._printed_at = now.packages, seconds
 
     def over(self) -> None:
         """The line that changed is left, empty."""

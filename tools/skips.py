@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 FOLDER: Final = "OTTLA_SKIPS"
-SAID: Final = "skipped:"
+PREFIX: Final = "skipped:"
 """How every line begins, so that it can be found among others."""
 REASON_CHARS: Final = 160
 
@@ -41,8 +41,8 @@ def skip(path: str, reason: str, *, missing: bool) -> Skip:
     parts = Path(path).parts
     suite = parts[1] if len(parts) > 2 and parts[0] == "tests" else parts[0]
     lines = [line.strip() for line in reason.removeprefix("Skipped: ").splitlines() if line.strip()]
-    told = lines[0] if len(lines) < 2 else f"{lines[0]} {_worst(lines)}"
-    return Skip(suite, told[:REASON_CHARS], missing)
+    text = lines[0] if len(lines) < 2 else f"{lines[0]} {_worst(lines)}"
+    return Skip(suite, text[:REASON_CHARS], missing)
 
 
 def _worst(lines: Sequence[str]) -> str:
@@ -54,32 +54,34 @@ def lines(counted: Mapping[Skip, int]) -> list[str]:
     """What is told of them; nothing if there are none."""
     if not counted:
         return []
-    lacking = sum(count for one, count in counted.items() if one.missing)
-    want = f"{lacking} for want of a client, a jar or a program; with CI set they would fail"
-    told = [f"{SAID} {sum(counted.values())} tests, {want if lacking else 'nothing is missing'}"]
-    for one, count in sorted(counted.items(), key=lambda each: (not each[0].missing, each[0])):
-        told.append(f"{SAID} {count:5} {one.suite}: {one.reason}")
-    return told
+    missing = sum(count for skip, count in counted.items() if skip.missing)
+    text = f"{missing} because a client, a jar or a program is missing; with CI set they would fail"
+    report = [
+        f"{PREFIX} {sum(counted.values())} tests, {text if missing else 'nothing is missing'}"
+    ]
+    for skip, count in sorted(counted.items(), key=lambda each: (not each[0].missing, each[0])):
+        report.append(f"{PREFIX} {count:5} {skip.suite}: {skip.reason}")
+    return report
 
 
 def keep(counted: Mapping[Skip, int], folder: Path) -> None:
-    """Leave them for whoever tells of all runs."""
-    rows = [[*one, count] for one, count in counted.items()]
+    """Write them to the folder, for the report on all runs."""
+    rows = [[*skip, count] for skip, count in counted.items()]
     (folder / f"{os.getpid()}.json").write_text(json.dumps(rows))
 
 
-def kept(files: Iterable[Path]) -> Counter[Skip]:
-    """What all runs have left."""
-    found: Counter[Skip] = Counter()
+def read_all(files: Iterable[Path]) -> Counter[Skip]:
+    """The skips of all runs."""
+    total: Counter[Skip] = Counter()
     for file in files:
         for suite, reason, missing, count in json.loads(file.read_text()):
-            found[Skip(suite, reason, missing)] += count
-    return found
+            total[Skip(suite, reason, missing)] += count
+    return total
 
 
 def main(arguments: Sequence[str]) -> int:
-    told = lines(kept(sorted(Path(arguments[0]).glob("*.json"))))
-    print("\n".join(told or [f"{SAID} no test"]))
+    report = lines(read_all(sorted(Path(arguments[0]).glob("*.json"))))
+    print("\n".join(report or [f"{PREFIX} no test"]))
     return 0
 
 

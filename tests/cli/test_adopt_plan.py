@@ -97,8 +97,11 @@ def test_a_topic_of_the_time_before_ids_gets_one() -> None:
 @pytest.mark.parametrize(
     ("surveys", "says"),
     [
-        ([directory(found("t", 0), found("t", 2))], "t: partitions 1 are not here"),
-        ([directory(found("t", 0)), directory(found("t", 0, path=B), path=B)], "there twice"),
+        ([directory(found("t", 0), found("t", 2))], "t: partitions 1 not found"),
+        (
+            [directory(found("t", 0)), directory(found("t", 0, path=B), path=B)],
+            "found more than once",
+        ),
         ([directory(found("t", 0), found("t", 1, topic_id=UUID(int=9)))], "different topics"),
         (
             [directory(found("t", 0))._replace(compacted=frozenset({"t"}))],

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 import pytest
+import typer
 
-from ottla.cli.commands import COMMANDS, Command, asked_for
+from ottla.cli import serve
+from ottla.cli.commands import COMMANDS, GROUP_HELP, Command, application, asked_for
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.words))
@@ -23,3 +27,41 @@ def test_only_the_command_that_is_asked_for_is_imported() -> None:
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["log"], ["log", "--help"], ["nonsense"]])
 def test_all_commands_are_offered_when_none_is_named(arguments: list[str]) -> None:
     assert asked_for(arguments) == COMMANDS
+
+
+VERBS = """
+    Abort Accept Add Adopt Allow Apply Cancel Change Check Choose Connect Create Delete Deny
+    Diagnose Draw Filter Find Give Include Install List Listen Log Match Measure Move Name
+    Override Parse Print Propose Raise Read Refresh Remove Replay Require Reset Restrict Run
+    Save Select Send Serve Set Show Skip Split Start Stop Store Treat Use Wait Write
+"""
+LINE = 72
+
+
+def helps() -> Iterator[tuple[str, str]]:
+    """Every help text of the program, with the command or option it belongs to."""
+    yield from GROUP_HELP.items()
+    root = typer.main.get_command(application([]))
+    yield from helps_of(root, "ottla")
+    for action in serve._parser()._actions:
+        yield f"serve {action.dest}", (action.help or "").capitalize()
+
+
+def helps_of(command: Any, name: str) -> Iterator[tuple[str, str]]:
+    for parameter in command.params:
+        if name != "ottla serve" and parameter.name not in ("help", "show_completion"):
+            yield f"{name} {parameter.name}", parameter.help or ""
+    for word, inner in getattr(command, "commands", {}).items():
+        yield f"{name} {word}", (inner.help or "").splitlines()[0]
+        yield from helps_of(inner, f"{name} {word}")
+
+
+def test_every_help_text_starts_with_a_verb_and_fits_on_a_line() -> None:
+    texts, verbs = dict(helps()), set(VERBS.split())
+    assert len(texts) > 200
+    faults = {
+        place: text
+        for place, text in texts.items()
+        if not text or text.split()[0].strip(",") not in verbs or len(text) > LINE or "\n" in text
+    }
+    assert faults == {}

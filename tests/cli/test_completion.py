@@ -13,7 +13,7 @@ from ottla.testing import Broker
 
 
 def completed(line: str, **environment: str) -> list[str]:
-    """What bash is offered for the last word of a line."""
+    """The completions that bash gets for the last word of a line."""
     words = line.split(" ")
     done = subprocess.run(
         [sys.executable, "-m", "ottla"],
@@ -41,8 +41,19 @@ def test_topics_and_groups_are_completed(
     assert completed(f"ottla consume -b {server} {topic}") == [topic]
     assert completed(f"ottla -b {server} topics describe {topic}") == [topic]
     assert completed(f"ottla groups describe -b {server} {group}") == [group]
-    at = {"OTTLA_BOOTSTRAP_SERVER": server}
-    assert completed(f"ottla consume {topic} --group {group}", **at) == [group]
+    environment = {"OTTLA_BOOTSTRAP_SERVER": server}
+    assert completed(f"ottla consume {topic} --group {group}", **environment) == [group]
+
+
+def test_names_of_configs_are_of_the_kind_that_was_typed(
+    cli_broker: Broker, admin: ottla.Admin, topic: str, group: str
+) -> None:
+    server = cli_broker.bootstrap_servers
+    assert group in completed(f"ottla configs describe -b {server} group --name ")
+    assert completed(f"ottla configs describe -b {server} group --name {group}") == [group]
+    assert completed(f"ottla configs set -b {server} topic a=b -n {topic}") == [topic]
+    brokers = [str(broker.id) for broker in admin.describe_cluster().brokers]
+    assert completed(f"ottla configs describe -b {server} broker --name ") == brokers
 
 
 def test_a_cluster_out_of_reach_is_no_error_while_one_types() -> None:
@@ -50,13 +61,13 @@ def test_a_cluster_out_of_reach_is_no_error_while_one_types() -> None:
 
 
 def test_the_options_of_serve_are_completed() -> None:
-    known = {
+    options = {
         option
         for action in serve._parser()._actions
         for option in action.option_strings
         if option.startswith("--")
     }
-    assert set(completed("ottla serve --")) == known
+    assert set(completed("ottla serve --")) == options
     assert completed("ottla serve --log-format ") == ["text", "json"]
     assert "log.retention.hours=" in completed("ottla serve --set log.ret")
 

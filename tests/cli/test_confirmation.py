@@ -16,5 +16,5 @@ def test_anything_but_a_yes_is_a_no(typed: str, is_yes: bool) -> None:
 
 
 def test_a_script_has_to_say_yes_beforehand() -> None:
-    with pytest.raises(UserError, match="give --yes"):
+    with pytest.raises(UserError, match="use --yes"):
         require_terminal("topics delete", StringIO("y"))

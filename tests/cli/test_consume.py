@@ -124,7 +124,9 @@ def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
     run(*consume, "--filter", "kye=x").failed(2, "--filter 'kye=x'")
     run(*consume, "--format", "xml").failed(2, "--format")
     run(*consume, "-n", "0").failed(2, "--max-messages")
-    run(*consume, "--group", "g", "--from", "earliest").failed(2, "--group: its committed offsets")
+    run(*consume, "--group", "g", "--from", "earliest").failed(
+        2, "--group: reading starts at its committed offsets"
+    )
     run(*consume, "--set", "fetch.max.bites=1").failed(2, "did you mean fetch.max.bytes")
     run("consume", "nowhere").failed(1, "nowhere: unknown topic or partition")
     run("consume", "nowhere", "--group", "g").failed(1, "nowhere")

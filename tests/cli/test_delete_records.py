@@ -48,7 +48,7 @@ def test_mistakes_are_said_in_a_line(run: Run, filled: str, tmp_path: Path) -> N
 
 
 def test_without_a_terminal_nothing_goes_unless_told_so(run: Run, filled: str) -> None:
-    run("delete-records", filled, "--before", 2, stdin="y\n").failed(2, "give --yes", "--dry-run")
+    run("delete-records", filled, "--before", 2, stdin="y\n").failed(2, "use --yes", "--dry-run")
     rows = run("offsets", "list", f"{filled}:0", "--json").json
     assert rows[0]["start"] == 0
 

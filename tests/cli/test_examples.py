@@ -20,7 +20,7 @@ from ottla.cli import main
 from ottla.cli.commands import COMMANDS, EXAMPLES, Command
 from ottla.cli.profile.profiles import SERVERS, Profiles, file_path, save
 from ottla.cli.serve import EXAMPLES as SERVE_EXAMPLES
-from ottla.cli.serve import asked
+from ottla.cli.serve import parse_options
 from ottla.client.admin import NewTopic
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.testing import Broker
@@ -122,7 +122,7 @@ def test_the_examples_of_serve_are_understood() -> None:
     shown = re.findall(r"^  ottla serve(.*)$", SERVE_EXAMPLES, re.MULTILINE)
     assert len(shown) >= 3
     for words in shown:
-        file, sets = asked(shlex.split(words.partition(" > ")[0]))
+        file, sets = parse_options(shlex.split(words.partition(" > ")[0]))
         assert file is None or file.name == "server.properties"
         assert all("=" in one for one in sets)
 

@@ -31,13 +31,13 @@ from confluent_kafka import (
 
 from ottla.testing.history import (
     FINAL,
-    Begun,
     Commit,
     Ended,
     Event,
     OffsetRead,
     Outcome,
     Poll,
+    ProducerInit,
     Send,
 )
 from tests.asking import FETCH, Line, fetch_fields
@@ -114,7 +114,7 @@ class Life:
         began = time.monotonic_ns()
         self._insist(lambda: self._producer.init_transactions(CALL_S))
         now = time.monotonic_ns()
-        self._ground.events.append(Begun(self.process, self._id, began, now, OK, TIMEOUT_MS))
+        self._ground.events.append(ProducerInit(self.process, self._id, began, now, OK, TIMEOUT_MS))
 
     def open(self) -> None:
         self.transaction = f"{self.process}.{next(self._count)}"

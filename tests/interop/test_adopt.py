@@ -73,7 +73,7 @@ def test_ottla_serves_every_record_at_its_own_offset_and_kafka_can_go_on_from_th
         assert offsets == [written.read[ALL][("cut", 0)].end]
         kept = read_everything(node.bootstrap)
     again = adopt(written)
-    assert again.returncode == 2 and "taken over" in again.stderr
+    assert again.returncode == 2 and "adopted" in again.stderr
     assert read_by_kafka(written) == kept
 
 

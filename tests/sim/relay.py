@@ -22,7 +22,7 @@ from ottla.client.consumer.record import Record
 from ottla.client.producer.delivery import Delivery
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
-from ottla.testing.history import Begun, Commit, Ended, OffsetRead, Outcome, Pipe, Send
+from ottla.testing.history import Commit, Ended, OffsetRead, Outcome, Pipe, ProducerInit, Send
 from tests.sim.admin import NewTopic
 from tests.sim.book import Book
 from tests.sim.client import RETRIABLE, Client
@@ -257,7 +257,7 @@ class Worker:
         began = self._book.now_ns
         await producer.init_transactions()
         now = self._book.now_ns
-        self._book.write(Begun(process, self._name, began, now, OK, TIMEOUT_MS))
+        self._book.write(ProducerInit(process, self._name, began, now, OK, TIMEOUT_MS))
 
     async def _relay(
         self, life: Life, consumer: SimConsumer, records: Sequence[Record[bytes, bytes]]

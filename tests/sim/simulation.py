@@ -16,7 +16,7 @@ from random import Random
 from typing import Final
 
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
-from ottla.testing.history import FINAL, Event, Kept, Violation, check
+from ottla.testing.history import FINAL, Event, Retention, Violation, check
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.sim import admin
 from tests.sim.admin import NewTopic
@@ -233,7 +233,7 @@ class Story:
                     self.book.complain("bounds", str(tp), f"{start} <= {watermark} <= {end}")
                 if start and not planned.loses_old:
                     self.book.complain("bounds", str(tp), f"begins at {start} for no reason")
-                self.book.write(Kept(str(tp), start, planned.compacted))
+                self.book.write(Retention(str(tp), start, planned.compacted))
 
 
 def _side_by_side(tastes: Tastes) -> list[Tastes]:

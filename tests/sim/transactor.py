@@ -16,7 +16,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
-from ottla.testing.history import Begun, Ended, Outcome, Send
+from ottla.testing.history import Ended, Outcome, ProducerInit, Send
 from tests.sim.book import Book
 from tests.sim.client import INIT_PRODUCER_ID, PRODUCE, RETRIABLE, Client
 
@@ -117,7 +117,9 @@ class Transactor:
             reply = await self._client.ask_until_answered(INIT_PRODUCER_ID, 5, fields)
             if reply.error_code is ErrorCode.none:
                 self._book.write(
-                    Begun(process, self._client.name, began, self._book.now_ns, OK, TIMEOUT_MS)
+                    ProducerInit(
+                        process, self._client.name, began, self._book.now_ns, OK, TIMEOUT_MS
+                    )
                 )
                 return Life(process, reply.producer_id, reply.producer_epoch)
             self._accept(reply.error_code, AGAIN)

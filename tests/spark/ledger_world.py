@@ -87,7 +87,7 @@ class FakeLedger:
         return self._world.entry
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[FakeHeld]:
+    async def acquire(self) -> AsyncIterator[FakeHeld]:
         await turn()
         self._world.holder += 1
         mine = self._world.holder

@@ -81,7 +81,7 @@ def test_what_was_decided_is_committed(broker: Broker, connection: Connection) -
     query.prepare("not decided")
 
     async def write() -> None:  # and die
-        async with query.ledger.held() as held:
+        async with query.ledger.acquire() as held:
             await held.write(decided(query.ledger.sink, query.entry, 4, [one]))
 
     connection.run(write())

@@ -103,8 +103,8 @@ def test_whoever_holds_the_ledger_last_is_the_only_one_who_writes(
     entry = connection.run(exactly_once.take_over(ledger, "old"))
 
     async def go() -> None:
-        async with ledger.held() as held:
-            async with ledger.held() as newer:
+        async with ledger.acquire() as held:
+            async with ledger.acquire() as newer:
                 await newer.write(Entry("new", 2, past=("old",)))
             await held.write(decided(ledger.sink, entry, 0, []))
 
@@ -129,7 +129,7 @@ def test_an_entry_can_be_forgotten(broker: Broker, connection: Connection) -> No
     connection.run(exactly_once.take_over(ledger, "a"))
 
     async def forget() -> None:
-        async with ledger.held() as held:
+        async with ledger.acquire() as held:
             await held.write(None)
 
     connection.run(forget())

@@ -24,7 +24,7 @@ def test_without_java_two_clients_write_and_read_and_the_rest_is_left_out(tmp_pa
     assert done.returncode == 0, done.stderr
     assert "ready on PLAINTEXT://127.0.0.1:" in done.stdout
     assert all(client in done.stdout for client in ("confluent-kafka", "kafka-python"))
-    assert "The second part, a pipeline on Spark, is left out: java is not installed" in done.stdout
+    assert "The second part, a pipeline on Spark, is skipped: java is not installed" in done.stdout
     assert "Every record was written and read." in done.stdout
     assert done.stderr == ""
 

@@ -18,7 +18,7 @@ NOON_MS = int(NOON.timestamp()) * 1000
 
 
 def wanted(*filters: spark.Filter) -> ReadRequest | None:
-    return bounds(filters).wanted(SPAN)
+    return bounds(filters).restrict(SPAN)
 
 
 def test_without_conditions_everything_is_wanted() -> None:

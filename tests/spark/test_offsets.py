@@ -129,9 +129,9 @@ def test_what_a_batch_can_no_longer_read_is_found() -> None:
     a, b, c, d = (TP("t", index) for index in range(4))
     start, end = {a: 5, b: 5, c: 9}, {a: 5, c: 3, d: 8}
     assert losses(start, end, {d: 2}) == [
-        Loss(b, "the partition is gone"),
-        Loss(c, "read up to 9, and the log now ends at 3: made anew?"),
-        Loss(d, "a new partition that begins at 2, not at 0"),
+        Loss(b, "the partition no longer exists"),
+        Loss(c, "read up to 9, and the log now ends at 3: topic recreated?"),
+        Loss(d, "a new partition whose first offset is 2, not 0"),
     ]
 
 

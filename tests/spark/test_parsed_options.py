@@ -43,7 +43,7 @@ def test_a_flag_is_true_or_false() -> None:
 def test_settings_of_the_client_are_taken_out_and_those_we_decide_refused() -> None:
     given = ParsedOptions({"kafka.Bootstrap.Servers": "a:1", "kafka.acks": "1"}, KNOWN)
     assert given.client({}, "sink") == {"bootstrap.servers": "a:1", "acks": "1"}
-    with pytest.raises(UserError, match=r"kafka.acks is for the sink to decide: because"):
+    with pytest.raises(UserError, match=r"kafka.acks is set by the sink itself: because"):
         given.client({"acks": "because"}, "sink")
     with pytest.raises(UserError, match=r"kafka\.bootstrap\.servers is missing"):
         ParsedOptions({}, KNOWN).client({}, "sink")

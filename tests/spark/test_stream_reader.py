@@ -72,14 +72,14 @@ def test_a_topic_made_anew_is_a_loss(cluster: Cluster) -> None:
         admin.delete_topics([topic]).all()
         admin.create_topics([NewTopic(topic, 1)]).all()
     cluster.fill(topic, ["d"])
-    with pytest.raises(PySparkException, match="the log now ends at 1: made anew"):
+    with pytest.raises(PySparkException, match="the log now ends at 1: topic recreated"):
         cluster.pour(cluster.stream(topic).select("value"), out, checkpoint)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"endingOffsets": "latest"}, "endingOffsets: a streaming query has no end"),
+        ({"endingOffsets": "latest"}, "endingOffsets: only for batch queries"),
         ({"startingOffsets": '{"t":{"0":1}}'}, "startingOffsets: expected every partition"),
     ],
 )
@@ -241,7 +241,7 @@ def test_deleted_partitions_are_a_loss_or_are_left_out(cluster: Cluster) -> None
     topic = cluster.topic(1)
     end = {topic: {"0": 5}}
     start = {topic: {"0": 0, "1": 3}}
-    with pytest.raises(Exception, match=f"{topic}-1: the partition is gone"):
+    with pytest.raises(Exception, match=f"{topic}-1: the partition no longer exists"):
         reader_of(cluster, topic).partitions(start, end)
     spans = reader_of(cluster, topic, failOnDataLoss="false").partitions(start, end)
     assert [each.span.partition for part in spans for each in part.value] == [TP(topic, 0)]

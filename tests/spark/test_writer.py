@@ -90,7 +90,7 @@ def test_rows_choose_their_topic(cluster: Cluster, spark: SparkSession) -> None:
         (["id value"], {"topic": "t"}, "the column value is of type bigint"),
         (["'v' value"], {"topic": "t", "kafka.transactional.id": "x"}, "kafka.transactional.id is"),
         (["'v' value"], {"topic": "t", "ottla.exactly.once": "x"}, "ottla.exactly.once='x'"),
-        (["'v' value"], {"topic": "t", "ottla.sink": "s"}, "ottla.sink is for writes in foreach"),
+        (["'v' value"], {"topic": "t", "ottla.sink": "s"}, "ottla.sink: only for writes inside"),
     ],
 )
 def test_a_batch_that_cannot_be_written_says_why(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import metrics
-from tools.metrics import Shown
+from tools.metrics import Metric
 
 TEXT = """# HELP kafka_log_log_size Bytes of a log.
 # TYPE kafka_log_log_size gauge
@@ -20,9 +20,9 @@ kafka_network_requestmetrics_local_time_ms_sum{request="Fetch"} 0.5
 # TYPE kafka_server_brokertopicmetrics_bytes_in_total counter
 kafka_server_brokertopicmetrics_bytes_in_total{topic="t"} 5.0
 """
-SIZE = Shown("kafka_log_log_size", "gauge", ("partition", "topic"), "Bytes of a log.")
-TIME = Shown("kafka_network_requestmetrics_local_time_ms", "histogram", ("request",), "Work.")
-BYTES_IN = Shown(
+SIZE = Metric("kafka_log_log_size", "gauge", ("partition", "topic"), "Bytes of a log.")
+TIME = Metric("kafka_network_requestmetrics_local_time_ms", "histogram", ("request",), "Work.")
+BYTES_IN = Metric(
     "kafka_server_brokertopicmetrics_bytes_in_total", "counter", ("topic",), "Bytes in."
 )
 
@@ -38,13 +38,13 @@ def test_a_metric_is_shown_as_a_scraper_sees_it() -> None:
         (TIME, "kafka.network:type=RequestMetrics,name=LocalTimeMs"),
         (BYTES_IN, "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec"),
         (
-            Shown("kafka_server_brokertopicmetrics_all_topics_bytes_in_total", "counter", (), ""),
+            Metric("kafka_server_brokertopicmetrics_all_topics_bytes_in_total", "counter", (), ""),
             "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec",
         ),
-        (Shown("kafka_log_logcleaner_rounds_total", "counter", (), ""), ""),
+        (Metric("kafka_log_logcleaner_rounds_total", "counter", (), ""), ""),
     ],
 )
-def test_a_name_is_kafkas_in_another_spelling(shown: Shown, bean: str) -> None:
+def test_a_name_is_kafkas_in_another_spelling(shown: Metric, bean: str) -> None:
     assert metrics.bean(shown) == bean
 
 

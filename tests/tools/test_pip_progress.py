@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 
 from tools.environment import LOCK
-from tools.pip_progress import Progress, Shown, packages_of
+from tools.pip_progress import Progress, ProgressDisplay, packages_of
 
 SAID = """\
 Collecting aiokafka==0.12.0
@@ -27,7 +27,7 @@ def test_packages_and_bytes_are_counted() -> None:
     progress = Progress(90)
     told = []
     for line in SAID.splitlines():
-        progress = progress.heard(line)
+        progress = progress.add_line(line)
         told.append(progress.line(7))
     assert told[1] == "setup: 1 of 90 packages, 2 MB, 7 s: downloading aiokafka (1.5 MB)"
     assert told[3] == "setup: 2 of 90 packages, 457 MB, 7 s: downloading pyspark (455.9 MB)"
@@ -37,11 +37,11 @@ def test_packages_and_bytes_are_counted() -> None:
 
 def test_lines_are_few_where_they_stay() -> None:
     out = io.StringIO()
-    shown = Shown(90, out)
+    shown = ProgressDisplay(90, out)
     for second, line in enumerate(SAID.splitlines()):
-        shown.heard(line, second)
+        shown.add_line(line, second)
     for second in range(9, 80):
-        shown.heard(None, second)
+        shown.add_line(None, second)
     shown.over()
     lines = out.getvalue().splitlines()
     assert [line.partition(": ")[2].partition(": ")[2] for line in lines] == [
@@ -55,9 +55,9 @@ def test_lines_are_few_where_they_stay() -> None:
 
 def test_on_a_terminal_one_line_changes_and_is_gone_at_the_end() -> None:
     out = Terminal()
-    shown = Shown(90, out)
+    shown = ProgressDisplay(90, out)
     for second, line in enumerate(SAID.splitlines()):
-        shown.heard(line, second)
+        shown.add_line(line, second)
     shown.over()
     assert "\n" not in out.getvalue()
     assert "downloading pyspark" in out.getvalue()

@@ -53,7 +53,7 @@ def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_skipped_tests_are_counted_with_their_reasons(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.returncode == 0, done.stdout
-    want = "3 for want of a client, a jar or a program; with CI set they would fail"
+    want = "3 because a client, a jar or a program is missing; with CI set they would fail"
     assert [line for line in done.stdout.splitlines() if line.startswith("skipped:")] == [
         f"skipped: 4 tests, {want}",
         "skipped:     2 test_them.py: Maven could not fetch server: [ERROR] no network",
@@ -75,7 +75,7 @@ def test_runs_leave_their_counts_for_whoever_tells_of_all(tmp_path: Path) -> Non
     done = run(tmp_path, **{skips.FOLDER: str(folder)})
     assert "skipped: " not in done.stdout
     skips.keep({Skip("unit", "no io_uring", False): 5}, folder)
-    found = skips.kept(sorted(folder.glob("*.json")))
+    found = skips.read_all(sorted(folder.glob("*.json")))
     assert found.total() == 9
     assert skips.lines(found)[-1] == "skipped:     5 unit: no io_uring"
 

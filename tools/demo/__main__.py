@@ -48,7 +48,7 @@ def _shown(folder: Path, seconds: float | None, stop: threading.Event) -> int:
             print("demo: records are missing", file=sys.stderr)
             return 1
         if seconds != 0 and not _pipeline(node.bootstrap, folder, seconds, stop):
-            print("demo: what came out is not what went in", file=sys.stderr)
+            print("demo: the records read differ from the records written", file=sys.stderr)
             return 1
     print("Every record was written and read. Start a broker of your own: .venv/bin/ottla serve")
     return 0
@@ -62,9 +62,9 @@ def _pipeline(bootstrap: str, folder: Path, seconds: float | None, stop: threadi
     try:
         check_java(os.environ)
     except UserError as lacking:
-        print(f"The second part, a pipeline on Spark, is left out: {lacking}", flush=True)
+        print(f"The second part, a pipeline on Spark, is skipped: {lacking}", flush=True)
         return True
-    from ottla.spark.pipelines.run import QueryFailed
+    from ottla.spark.pipelines.running_queries import QueryFailed
     from tools.demo import shop
 
     how_long = "until Ctrl-C" if seconds is None else f"for {seconds:.0f} s"

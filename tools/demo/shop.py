@@ -21,7 +21,7 @@ from ottla.model.clock import SystemClock
 from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.report import draw, read
-from ottla.spark.pipelines.run import History, Run, history_path
+from ottla.spark.pipelines.running_queries import History, Run, history_path
 from ottla.spark.pipelines.session import session
 from ottla.spark.pipelines.spec import FilesTarget, Pipeline
 from ottla.spark.pipelines.topic_ends import TopicEnds
@@ -60,7 +60,13 @@ def show_on(
     with TopicEnds(pipeline.sources, clock) as ends, shown:
         made = list(outputs(pipeline, Views(spark, pipeline)))
         closing = Closing(shoppers, stop)
-        running = Run(made, ends, clock, [shown, History(pipeline.checkpoint)], [closing.look])
+        running = Run(
+            made,
+            ends,
+            clock,
+            [shown.on_batch, History(pipeline.checkpoint).on_batch],
+            [closing.look],
+        )
         closing.running = running
         crowd.start()
         try:

@@ -33,23 +33,24 @@ from ottla.store.sqlite_database import FILE_NAME, SqliteDatabase
 
 def adopt(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="The broker's log.dirs, all of them.")
+        list[Path],
+        typer.Argument(metavar="DIR", help="Name every directory of the broker's log.dirs."),
     ],
     configs: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The topics' settings: JSON, or what kafka-configs.sh --describe printed.",
+            help="Read topic settings: JSON or output of kafka-configs.sh.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be taken over.")
+        bool, typer.Option("--dry-run", help="Show what would be taken over; change nothing.")
     ] = False,
     recover: Annotated[
-        bool, typer.Option("--recover", help="Take it though the broker was not stopped cleanly.")
+        bool, typer.Option("--recover", help="Adopt even if the broker was not shut down cleanly.")
     ] = False,
 ) -> int:
-    """Take over a data directory of Apache Kafka (3.9 or 4.x), where it is.
+    """Adopt a data directory of Apache Kafka (3.9 or 4.x) in place.
 
     A directory of Ottla's own whose metadata store is damaged is taken over the same way, once
     ottla-store.sqlite has been moved away; settings of topics were in the store: see --configs.
@@ -60,9 +61,9 @@ def adopt(
     """
     disk = RealDisk()
     settings = {} if configs is None else _settings(configs)
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for path in directories:
-            _hold(path, disk, held, dry_run=dry_run)
+            _hold(path, disk, locks, dry_run=dry_run)
         surveys = [inspect(path, disk) for path in directories]
         planned = plan(surveys, settings, new_ids=iter(uuid4, None))
         _show(planned)
@@ -70,7 +71,7 @@ def adopt(
         store = directories[0] / FILE_NAME
         if dry_run:
             if store.exists():
-                raise UserError(f"{store} is there: this directory has been taken over already")
+                raise UserError(f"{store} exists: this directory has been adopted already")
             print("Nothing was changed.")
             return 0
         asyncio.run(_write(planned, store))
@@ -89,7 +90,7 @@ def _settings(path: Path) -> Settings:
         raise UserError(f"{path}: {error}") from None
 
 
-def _hold(path: Path, disk: Disk, held: ExitStack, *, dry_run: bool) -> None:
+def _hold(path: Path, disk: Disk, locks: ExitStack, *, dry_run: bool) -> None:
     """Keep brokers out, theirs and ours. A dry run does not even make the lock's file."""
     if not path.is_dir():
         raise UserError(f"{path}: there is no such directory")
@@ -97,7 +98,7 @@ def _hold(path: Path, disk: Disk, held: ExitStack, *, dry_run: bool) -> None:
     if dry_run and not disk.exists(lock):
         return
     try:
-        held.callback(disk.lock(lock).release)
+        locks.callback(disk.lock(lock).release)
     except BlockingIOError:
         raise UserError(f"{path}: in use by another process; stop that broker first") from None
 
@@ -106,7 +107,7 @@ def _refuse_unclean(surveys: Sequence[DirectoryContents], allowed: bool) -> None
     unclean = [str(one.path) for one in surveys if not one.stopped_cleanly]
     if unclean and not allowed:
         raise UserError(
-            f"{', '.join(unclean)}: the broker was not stopped cleanly here. Start it once more "
+            f"{', '.join(unclean)}: no clean shutdown recorded. Start the broker once more "
             "and stop it (Kafka's with kafka-server-stop.sh), or give --recover: each log is then "
             "read from its last checkpoint on and cut at the first torn record"
         )
@@ -137,7 +138,7 @@ async def _write(planned: Plan, path: Path) -> None:
     try:
         if await store.get(paths.TOPICS) is not None and await store.children(paths.TOPICS):
             raise UserError(
-                f"{path} holds topics already: this directory has been taken over; "
+                f"{path} already contains topics: this directory has been adopted; "
                 f"start the broker with: ottla serve --data-dir {path.parent}"
             )
         wanted = nodes(planned)

@@ -84,16 +84,16 @@ def plan(
     surveys: Sequence[DirectoryContents], settings: Settings, *, new_ids: Iterator[UUID]
 ) -> Plan:
     """How to go on with these directories; UserError when one cannot."""
-    identity = common_identity({one.path: one.meta for one in surveys}, None)
+    identity = common_identity({survey.path: survey.meta for survey in surveys}, None)
     broker_id = BrokerId(0) if identity.broker_id is None else identity.broker_id
     topics, remarks = [], list(_remarks(surveys))
-    compacted = frozenset[str]().union(*(one.compacted for one in surveys))
+    compacted = frozenset[str]().union(*(survey.compacted for survey in surveys))
     for name, partitions in _by_topic(surveys).items():
         overrides, unknown = _overrides(name, settings)
         remarks += [f"{name}: {key} is no setting of ours and is left out" for key in unknown]
         if name in compacted and "cleanup.policy" not in overrides:
             raise UserError(
-                f"{name}: Kafka compacted this topic, but its cleanup.policy is not known; under "
+                f"{name}: Kafka compacted this topic, but its cleanup.policy is unknown; with "
                 "the default its records would be deleted by age. Give it in a file for --configs"
             )
         topic_id = _topic_id(name, partitions)
@@ -117,65 +117,69 @@ def nodes(plan: Plan) -> list[Create]:
     if plan.cluster_id is not None:
         created.append(Create(paths.CLUSTER_ID, ClusterIdNode(plan.cluster_id).encode()))
     for topic in plan.topics:
-        numbers = [found.partition.partition for found in topic.partitions]
+        numbers = [partition.partition.partition for partition in topic.partitions]
         node = TopicNode(topic.topic_id, {number: (me,) for number in numbers})
         created.append(Create(paths.topic_config(topic.name), ConfigNode(topic.overrides).encode()))
         created.append(Create(paths.topic(topic.name), node.encode()))
         created.append(Create(paths.partitions(topic.name)))
-        for found in topic.partitions:
+        for partition in topic.partitions:
             # The controller raises the epoch when it elects, so new batches get one above these.
-            epoch = LeaderEpoch(max(found.leader_epoch, 0))
+            epoch = LeaderEpoch(max(partition.leader_epoch, 0))
             state = StateNode(me, epoch, (me,), ControllerEpoch(0))
-            created.append(Create(paths.partition(found.partition)))
-            created.append(Create(paths.partition_state(found.partition), state.encode()))
+            created.append(Create(paths.partition(partition.partition)))
+            created.append(Create(paths.partition_state(partition.partition), state.encode()))
     if plan.producer_ids is not None:
         created.append(Create(paths.PRODUCER_ID_BLOCK, plan.producer_ids.encode()))
     return created
 
 
 def _by_topic(surveys: Sequence[DirectoryContents]) -> dict[str, tuple[FoundPartition, ...]]:
-    found: dict[TopicPartition, FoundPartition] = {}
-    for partition in (each for one in surveys for each in one.partitions):
-        twin = found.setdefault(partition.partition, partition)
+    by_partition: dict[TopicPartition, FoundPartition] = {}
+    for partition in (
+        partition_found for survey in surveys for partition_found in survey.partitions
+    ):
+        twin = by_partition.setdefault(partition.partition, partition)
         if twin is not partition:
-            raise UserError(f"{partition.partition} is there twice: {twin.path}, {partition.path}")
+            raise UserError(
+                f"{partition.partition} found more than once: {twin.path}, {partition.path}"
+            )
     topics: dict[str, list[FoundPartition]] = {}
-    for key in sorted(found):
-        topics.setdefault(key.topic, []).append(found[key])
+    for key in sorted(by_partition):
+        topics.setdefault(key.topic, []).append(by_partition[key])
     for name, partitions in topics.items():
-        here = {one.partition.partition for one in partitions}
-        missing = sorted(set(range(max(here) + 1)) - here)
+        indexes = {survey.partition.partition for survey in partitions}
+        missing = sorted(set(range(max(indexes) + 1)) - indexes)
         if missing:
             raise UserError(
-                f"{name}: partitions {', '.join(map(str, missing))} are not here. The directory is "
-                "one of several: name them all, or bring the missing partitions here first"
+                f"{name}: partitions {', '.join(map(str, missing))} not found; "
+                "name every directory of the broker's log.dirs, or copy the missing partitions"
             )
     return {name: tuple(partitions) for name, partitions in topics.items()}
 
 
 def _topic_id(name: str, partitions: Sequence[FoundPartition]) -> TopicId:
-    ids = {one.topic_id for one in partitions if one.topic_id != NO_TOPIC_ID}
+    ids = {partition.topic_id for partition in partitions if partition.topic_id != NO_TOPIC_ID}
     if len(ids) > 1:
-        listed = ", ".join(f"{one.path}: {one.topic_id}" for one in partitions)
+        listed = ", ".join(f"{partition.path}: {partition.topic_id}" for partition in partitions)
         raise UserError(f"{name}: its partitions belong to different topics: {listed}")
     return next(iter(ids), NO_TOPIC_ID)
 
 
 def _overrides(name: str, settings: Settings) -> tuple[dict[str, str], list[str]]:
     """The settings that a topic will have, and the names of those that mean nothing here."""
-    wanted = {**INTERNAL.get(name, {}), **settings.get(name, {})}
-    known = {key: value for key, value in wanted.items() if key in TopicConfig.SETTINGS}
+    configured = {**INTERNAL.get(name, {}), **settings.get(name, {})}
+    supported = {key: value for key, value in configured.items() if key in TopicConfig.SETTINGS}
     try:
-        TopicConfig.check(BrokerConfig.parse({}), known)
+        TopicConfig.check(BrokerConfig.parse({}), supported)
     except UserError as mistake:
         raise UserError(f"{name}: {mistake}") from None
-    return known, [key for key in wanted if key not in known]
+    return supported, [key for key in configured if key not in supported]
 
 
 def _producer_ids(
     surveys: Sequence[DirectoryContents], broker_id: BrokerId
 ) -> ProducerIdBlockNode | None:
-    largest = max((one.largest_producer_id for one in surveys), default=-1)
+    largest = max((survey.largest_producer_id for survey in surveys), default=-1)
     if largest < 0:
         return None
     first = (largest // 1_000 + 1) * 1_000 + PRODUCER_ID_MARGIN
@@ -196,8 +200,8 @@ def _remarks_on_settings(topics: Sequence[Topic], settings: Settings) -> Iterato
 
 
 def _remarks(surveys: Sequence[DirectoryContents]) -> Iterator[str]:
-    for one in surveys:
-        for name, what in one.leftovers.items():
-            yield f"{one.path / name}: {what}; left where it is, and not served"
-        if not one.stopped_cleanly:
-            yield f"{one.path}: was not stopped cleanly; the broker checks every log as it starts"
+    for survey in surveys:
+        for name, what in survey.leftovers.items():
+            yield f"{survey.path / name}: {what}; left in place, not served"
+        if not survey.stopped_cleanly:
+            yield f"{survey.path}: no clean shutdown recorded; the broker will recover every log"

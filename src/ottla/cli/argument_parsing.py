@@ -128,8 +128,8 @@ def pattern(option: str, text: str) -> re.Pattern[str]:
         raise UserError(f"{option} {text!r}: expected a regular expression, but {error}") from None
 
 
-def matching(names: Iterable[str], wanted: re.Pattern[str] | None) -> list[str]:
-    return [name for name in names if wanted is None or wanted.fullmatch(name)]
+def matching(names: Iterable[str], regex: re.Pattern[str] | None) -> list[str]:
+    return [name for name in names if regex is None or regex.fullmatch(name)]
 
 
 def shown_time(ms: int | None) -> str | None:

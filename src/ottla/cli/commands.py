@@ -81,19 +81,19 @@ COMMANDS: Final = (
     Command(("transactions", "find-hanging"), "ottla.cli.transactions.find_hanging:find_hanging"),
     Command(("transactions", "list"), "ottla.cli.transactions.list:list_"),
 )
-NOUNS: Final = {
-    "acls": "See and change who may do what, where the cluster has an authorizer.",
-    "cluster": "Look at the cluster as a whole.",
-    "configs": "See and change the settings of topics, brokers, groups and loggers.",
-    "groups": "See consumer groups, move their offsets, remove them.",
-    "log": "Look into the files of a data directory.",
-    "offsets": "Where partitions begin, end, and were at a time.",
-    "perf": "Measure how fast a cluster is, from here.",
-    "pipeline": "Jobs on Spark, each described by one file.",
-    "profile": "Keep clusters under names, and choose the one that is used.",
+GROUP_HELP: Final = {
+    "acls": "Show and change access rules; the cluster needs an authorizer.",
+    "cluster": "Show the brokers of a cluster and its health.",
+    "configs": "Show and change the settings of topics, brokers, groups and loggers.",
+    "groups": "Show consumer groups, reset their offsets, delete them.",
+    "log": "Print the files of a data directory.",
+    "offsets": "Show first and end offsets of partitions, and offsets by time.",
+    "perf": "Measure the throughput and latency of a cluster.",
+    "pipeline": "Run jobs on Spark, each described by one file.",
+    "profile": "Save clusters under names and choose the default.",
     "reassign": "Move partitions to other brokers, by a plan.",
-    "topics": "Create, see, change and delete topics.",
-    "transactions": "See transactions, and end those that hang.",
+    "topics": "Create, show, change and delete topics.",
+    "transactions": "Show transactions and abort those that hang.",
 }
 PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile")
 EXAMPLES: Final = "Examples:\n"
@@ -119,15 +119,15 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     )
     app.callback()(_options)
     app.command("serve", help="Run a broker; see ottla serve --help.")(_serve)
-    nouns: dict[str, typer.Typer] = {}
+    groups: dict[str, typer.Typer] = {}
     for command in asked_for(arguments or completed_words(os.environ)):
         parent, *rest = command.words
-        if rest and parent not in nouns:
-            nouns[parent] = typer.Typer(help=NOUNS[parent], no_args_is_help=True)
-            nouns[parent].callback()(lambda: None)
-            app.add_typer(nouns[parent], name=parent)
+        if rest and parent not in groups:
+            groups[parent] = typer.Typer(help=GROUP_HELP[parent], no_args_is_help=True)
+            groups[parent].callback()(lambda: None)
+            app.add_typer(groups[parent], name=parent)
         function = _function(command)
-        add = (nouns[parent] if rest else app).command(
+        add = (groups[parent] if rest else app).command(
             command.words[-1], help=help_of(function), no_args_is_help=False
         )
         add(_exits(function))
@@ -136,8 +136,8 @@ def application(arguments: Sequence[str]) -> typer.Typer:
 
 def help_of(function: Callable[..., int]) -> str:
     """A command's docstring, with its examples a line each, as they were written."""
-    text, mark, shown = (getdoc(function) or "").partition(EXAMPLES)
-    return f"{text}\b\n{mark}{shown}" if mark else text
+    text, mark, examples = (getdoc(function) or "").partition(EXAMPLES)
+    return f"{text}\b\n{mark}{examples}" if mark else text
 
 
 def asked_for(arguments: Sequence[str]) -> Sequence[Command]:
@@ -171,11 +171,11 @@ def _serve(
     print_sample_config: Annotated[bool, typer.Option("--print-sample-config")] = False,
 ) -> None:
     """Only listed here, for help and completion: `main` has called it before typer was imported."""
-    raise UserError("serve: no options stand before it; its own are in: ottla serve --help")
+    raise UserError("serve: options must follow the command; see ottla serve --help")
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"ottla {ottla.__version__}")
         raise typer.Exit
 
@@ -187,14 +187,14 @@ def _options(
             "--bootstrap-server",
             "-b",
             metavar="HOST:PORT,...",
-            help="Brokers to begin with, for the command that follows.",
+            help="Connect to these brokers.",
         ),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The cluster of this profile; see ottla profile.",
+            help="Use the cluster of this profile; see ottla profile.",
             autocompletion=profile_names,
         ),
     ] = None,

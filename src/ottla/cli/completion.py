@@ -1,8 +1,8 @@
-"""What a shell offers for the word that is being typed: names that the cluster knows.
+"""Shell completion: names of topics, groups, settings and others that begin with the typed word.
 
-Owns: asking for them quickly, and saying nothing when that fails: a person who presses the tab key
-wants words or nothing, never an error message in the middle of a line. What it needs for that is
-imported then: every command imports this module.
+Owns: fetching them within a short time limit, and returning nothing on any failure: a user who
+presses the tab key must never get an error message in the middle of a line. Clients are imported
+on use: every command imports this module.
 """
 
 from __future__ import annotations
@@ -16,36 +16,40 @@ import typer
 if TYPE_CHECKING:
     from ottla.client.admin.sync import Admin
 
-PATIENCE_MS: Final = "1500"
-PATIENCE_VARIABLE: Final = "OTTLA_COMPLETION_TIMEOUT_MS"
+TIMEOUT_MS: Final = "1500"
+TIMEOUT_VARIABLE: Final = "OTTLA_COMPLETION_TIMEOUT_MS"
 VARIABLES: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 
 
 def topic_names(context: typer.Context, incomplete: str) -> list[str]:
     """Topics of the cluster."""
-    return _asked(context, incomplete, lambda admin: admin.list_topics())
+    return _fetch_names(context, incomplete, lambda admin: admin.list_topics())
 
 
 def group_names(context: typer.Context, incomplete: str) -> list[str]:
     """Groups of the cluster."""
-    return _asked(context, incomplete, lambda admin: [one.id for one in admin.list_groups()])
+    return _fetch_names(
+        context, incomplete, lambda admin: [group.id for group in admin.list_groups()]
+    )
 
 
 def transactional_ids(context: typer.Context, incomplete: str) -> list[str]:
     """Transactional ids of the cluster."""
-    return _asked(context, incomplete, lambda admin: [one.id for one in admin.list_transactions()])
+    return _fetch_names(
+        context, incomplete, lambda admin: [listing.id for listing in admin.list_transactions()]
+    )
 
 
 def resource_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Topics or groups or brokers, as KIND says."""
-    kind = getattr(context.params.get("kind"), "value", context.params.get("kind"))
+    """Names of topics, groups or brokers, depending on KIND."""
+    kind = _kind(context)
     if kind == "group":
         return group_names(context, incomplete)
     if kind in ("broker", "loggers"):
-        return _asked(
+        return _fetch_names(
             context,
             incomplete,
-            lambda admin: [str(one.id) for one in admin.describe_cluster().brokers],
+            lambda admin: [str(broker.id) for broker in admin.describe_cluster().brokers],
         )
     return topic_names(context, incomplete)
 
@@ -56,7 +60,7 @@ def profile_names(incomplete: str) -> list[str]:
 
     try:
         return _beginning(load(file_path(os.environ)).profiles, incomplete)
-    except Exception:  # see above: nothing is better than an error
+    except Exception:  # no names are better than an error message
         return []
 
 
@@ -90,28 +94,41 @@ def completed_words(environment: Mapping[str, str]) -> list[str]:
     return []
 
 
-def _asked(
-    context: typer.Context, incomplete: str, ask: Callable[[Admin], Iterable[str]]
+def _kind(context: typer.Context) -> str | None:
+    """KIND on the command line so far.
+
+    An option that still lacks its value, the usual case while it is completed, ends the parsing
+    before arguments are assigned: KIND is then the first of the words that are left.
+    """
+    kind = context.params.get("kind")
+    if kind is None:
+        return context.args[0] if context.args else None
+    return str(getattr(kind, "value", kind))
+
+
+def _fetch_names(
+    context: typer.Context, incomplete: str, fetch: Callable[[Admin], Iterable[str]]
 ) -> list[str]:
-    """What the cluster says, if it says it soon."""
+    """Names from the cluster; none if it cannot be reached or does not reply in time."""
     from ottla.cli.profile.cluster import client_config, resolved
     from ottla.client.admin.sync import Admin
     from ottla.config.client import AdminConfig
 
     root = context.find_root().params
     try:
-        given = context.params.get("bootstrap")
-        bootstrap = given or resolved(None, root.get("bootstrap"), root.get("profile"))
-        patience_ms = os.environ.get(PATIENCE_VARIABLE, PATIENCE_MS)
+        bootstrap = context.params.get("bootstrap") or resolved(
+            None, root.get("bootstrap"), root.get("profile")
+        )
+        timeout_ms = os.environ.get(TIMEOUT_VARIABLE, TIMEOUT_MS)
         config = {
             **client_config(bootstrap, AdminConfig),
-            "default.api.timeout.ms": patience_ms,
-            "request.timeout.ms": patience_ms,
-            "socket.connection.setup.timeout.ms": patience_ms,
+            "default.api.timeout.ms": timeout_ms,
+            "request.timeout.ms": timeout_ms,
+            "socket.connection.setup.timeout.ms": timeout_ms,
         }
         with Admin(config=config) as admin:
-            return _beginning(ask(admin), incomplete)
-    except Exception:  # see above: nothing is better than an error
+            return _beginning(fetch(admin), incomplete)
+    except Exception:  # no names are better than an error message
         return []
 
 

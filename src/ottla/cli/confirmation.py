@@ -15,16 +15,18 @@ from ottla.model.errors import UserError
 
 YES: Final = ("y", "yes")
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be deleted; change nothing.")
+]
 
 
 def require_terminal(command: str, stdin: TextIO | None = None) -> None:
     """Refuse where nobody can be asked: a script has to say --yes."""
     if not (stdin or sys.stdin).isatty():
         raise UserError(
-            f"{command}: there is no terminal to ask on; give --yes to go ahead, "
-            "or --dry-run to see what would go"
+            f"{command}: cannot ask for confirmation without a terminal; use --yes to proceed, "
+            "or --dry-run to see what would be deleted"
         )
 
 

@@ -1,4 +1,4 @@
-"""How commands show things: tables to people, JSON to programs, progress to those who wait.
+"""Output of commands: tables for people, JSON for programs, progress for long waits.
 
 Owns: the one place that knows rich. Never: decides what is shown; commands hand over tables.
 
@@ -36,19 +36,21 @@ class Table(NamedTuple):
 def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
     """Draw tables; or print one JSON value: a list for one table, an object for several."""
     if not as_json:
-        for each in tables:
-            if each.rows:
-                draw(each, file)
+        for table in tables:
+            if table.rows:
+                draw(table, file)
             else:
-                print(f"{each.name}: none", file=file or sys.stdout)
+                print(f"{table.name}: none", file=file or sys.stdout)
         return
     print(json.dumps(as_value(*tables), indent=2, default=str), file=file or sys.stdout)
 
 
 def as_value(*tables: Table) -> object:
-    """Tables as JSON has them."""
-    told = {_key(each.name): [_object(each.columns, row) for row in each.rows] for each in tables}
-    return next(iter(told.values())) if len(told) == 1 else told
+    """Tables as a JSON value."""
+    values = {
+        _key(table.name): [_object(table.columns, row) for row in table.rows] for table in tables
+    }
+    return next(iter(values.values())) if len(values) == 1 else values
 
 
 def line(value: object) -> str:
@@ -59,39 +61,39 @@ def line(value: object) -> str:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], file: TextIO | None = None
 ) -> None:
-    """Draw a table of which nothing may go."""
+    """Draw a table with all its columns."""
     draw(Table(title, tuple(columns), list(rows)), file)
 
 
-def draw(wanted: Table, file: TextIO | None = None, *, width: int | None = None) -> None:
-    """Draw a table; numbers stand to the right, so that they can be compared."""
+def draw(table: Table, file: TextIO | None = None, *, width: int | None = None) -> None:
+    """Draw a table; numbers are right-aligned."""
     from rich.table import Table as Drawn
 
     screen = console(file or sys.stdout, width=width)
-    cells = [[_cell(cell) for cell in row] for row in wanted.rows]
-    layout = fitted(wanted.columns, cells, wanted.least, screen.width)
-    drawn = Drawn(title=wanted.name or None, title_justify="left", show_header=not layout.is_turned)
+    cells = [[_cell(cell) for cell in row] for row in table.rows]
+    layout = fitted(table.columns, cells, table.least, screen.width)
+    drawn = Drawn(title=table.name or None, title_justify="left", show_header=not layout.is_turned)
     if layout.is_turned:
         drawn.add_column(overflow="fold")
         drawn.add_column(overflow="fold")
         for row in cells:
-            for name, cell in zip(wanted.columns, row, strict=True):
-                drawn.add_row(name, cell, end_section=name == wanted.columns[-1])
+            for name, cell in zip(table.columns, row, strict=True):
+                drawn.add_row(name, cell, end_section=name == table.columns[-1])
         screen.print(drawn)
         return
-    for at, width in layout.widths.items():
-        numeric = bool(cells) and all(is_number(row[at]) or row[at] == "-" for row in cells)
+    for index, width in layout.widths.items():
+        numeric = bool(cells) and all(is_number(row[index]) or row[index] == "-" for row in cells)
         justify: Literal["right", "left"] = "right" if numeric else "left"
-        drawn.add_column(wanted.columns[at], justify=justify, overflow="fold", width=width)
+        drawn.add_column(table.columns[index], justify=justify, overflow="fold", width=width)
     for row in cells:
-        drawn.add_row(*(row[at] for at in layout.widths))
+        drawn.add_row(*(row[index] for index in layout.widths))
     screen.print(drawn)
     if layout.dropped:
         screen.print(f"(no room for: {', '.join(layout.dropped)}; see --json)")
 
 
 def console(file: TextIO, *, width: int | None = None) -> Console:
-    """Rich's way to a stream. Into a pipe nothing is cut: what reads it wants it whole."""
+    """Rich's console for a stream; a pipe is wide enough that nothing is cut."""
     from rich.console import Console
 
     if width is None and not file.isatty():
@@ -100,10 +102,10 @@ def console(file: TextIO, *, width: int | None = None) -> Console:
 
 
 def failures(failed: Mapping[Item, Exception]) -> int:
-    """Say what did not work, a line each; the exit code."""
+    """Print a line for each failure; the exit code."""
     for item, error in failed.items():
-        named = str(error).startswith(f"{item}: ")
-        print(f"ottla: {error}" if named else f"ottla: {item}: {error}", file=sys.stderr)
+        names_item = str(error).startswith(f"{item}: ")
+        print(f"ottla: {error}" if names_item else f"ottla: {item}: {error}", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -111,10 +113,10 @@ def failures(failed: Mapping[Item, Exception]) -> int:
 def patience(
     what: str, total: int | None = None, *, quiet: bool = False
 ) -> Iterator[Callable[[int], None]]:
-    """Show that something goes on, once it has gone on for two seconds; to people only.
+    """Show progress on a terminal, once something has taken two seconds.
 
-    What it gives is called with how many are done; with a `total` there is a bar, and a guess of
-    when it will be over.
+    The yielded function is called with the number done; with a `total` a bar and the estimated
+    remaining time are shown.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done: None
@@ -122,12 +124,12 @@ def patience(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    known = () if total is None else (BarColumn(), TimeRemainingColumn())
+    total_columns = () if total is None else (BarColumn(), TimeRemainingColumn())
     progress = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         TextColumn("{task.fields[count]}"),
-        *known,
+        *total_columns,
         console=Console(stderr=True),
         transient=True,
     )

@@ -16,7 +16,7 @@ from ottla.cli.offsets.list import expanded
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.formatting import Format, parts, shower
-from ottla.cli.records.printing import PrintOptions, print_all, wanted
+from ottla.cli.records.printing import PrintOptions, print_all, record_filter
 from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.client.admin import OffsetSpec
@@ -30,40 +30,52 @@ from ottla.model.ids import TopicPartition
 Topics = Annotated[
     list[str],
     typer.Argument(
-        metavar="TOPIC[:PARTITION,...]", help="What to read.", autocompletion=topic_names
+        metavar="TOPIC[:PARTITION,...]", help="Name the topics to read.", autocompletion=topic_names
     ),
 ]
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="WHERE", help="earliest, latest, @OFFSET, or a time."),
+    typer.Option("--from", metavar="WHERE", help="Start at earliest, latest, @OFFSET, or a time."),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="WHERE", help="Stop before this @OFFSET or time; the end now."),
+    typer.Option(
+        "--to", metavar="WHERE", help="Stop before this @OFFSET or time; default: the end now."
+    ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more, until interrupted.")]
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Wait for more records, until interrupted.")
+]
 Most = Annotated[
     int | None,
-    typer.Option("--max-messages", "-n", min=1, max=INT64_MAX, help="Stop after so many."),
+    typer.Option(
+        "--max-messages", "-n", min=1, max=INT64_MAX, help="Stop after this many records."
+    ),
 ]
 GroupName = Annotated[
     str | None,
     typer.Option(
-        "--group", "-g", help="Read, and commit, as this group.", autocompletion=group_names
+        "--group", "-g", help="Read and commit as this group.", autocompletion=group_names
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
-Look = Annotated[Format, typer.Option("--format", help="What a record looks like.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
+Look = Annotated[Format, typer.Option("--format", help="Choose the output format.")]
 Shown = Annotated[
     str | None,
-    typer.Option("--show", metavar="PART,...", help="timestamp, partition, offset, headers, key."),
+    typer.Option(
+        "--show", metavar="PART,...", help="Print also timestamp, partition, offset, headers, key."
+    ),
 ]
 Filters = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="FIELD=REGEX", help="key=, value= or header.NAME=; repeat."),
+    typer.Option(
+        "--filter",
+        metavar="FIELD=REGEX",
+        help="Filter by key=, value= or header.NAME=; repeatable.",
+    ),
 ]
 Committed = Annotated[
-    bool, typer.Option("--read-committed", help="Leave open and aborted transactions out.")
+    bool, typer.Option("--read-committed", help="Skip records of open and aborted transactions.")
 ]
 
 
@@ -83,7 +95,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     properties: Properties = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show records: from the beginning to the end there is now, or with --follow for ever.
+    """Print records up to the current end, or with --follow without end.
 
     A time is ISO 8601, or how long ago: 2h. With --group the group's committed offsets say where
     to begin, and what was read is committed. --format json is what `ottla produce --json` reads.
@@ -95,7 +107,8 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
       ottla consume orders --group billing --filter value=^t --filter header.source=shop
     """
     look = Format.JSON if as_json else format
-    showing = PrintOptions(shower(look, parts("--show", show)), wanted(filters or ()), max_messages)
+    shows = shower(look, parts("--show", show))
+    showing = PrintOptions(shows, record_filter(filters or ()), max_messages)
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     config = {
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
@@ -130,8 +143,8 @@ class Limits(NamedTuple):
         """A group has limits of its own."""
         if self.start is not None or self.to is not None or any(some for _, some in chosen):
             raise UserError(
-                "--group: its committed offsets say where to begin; leave --from, --to and "
-                "partitions out, or move it with: ottla groups reset-offsets"
+                "--group: reading starts at its committed offsets; omit --from, --to and "
+                "partitions, or move them with: ottla groups reset-offsets"
             )
 
     def of(self, admin: Admin, partitions: list[TopicPartition]) -> ReadRange:

@@ -31,7 +31,7 @@ PREVIEW: Final = ("topic", "partition", "records to go", "records to stay", "byt
 TopicArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="TOPIC[:PARTITION,...]", help="Whose records.", autocompletion=topic_names
+        metavar="TOPIC[:PARTITION,...]", help="Name the topic.", autocompletion=topic_names
     ),
 ]
 
@@ -40,18 +40,18 @@ def delete_records(
     topic: TopicArgument = None,
     *,
     before: Annotated[
-        str | None, typer.Option(metavar="OFFSET|end", help="Forget what is below this offset.")
+        str | None, typer.Option(metavar="OFFSET|end", help="Delete records below this offset.")
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(metavar="JSON", help="Offsets as kafka-delete-records.sh takes them."),
+        typer.Option(metavar="JSON", help="Read offsets in the format of kafka-delete-records.sh."),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Delete the records of partitions below an offset. There is no way back.
+    """Delete the records of partitions below an offset, irrevocably.
 
     On a terminal it shows what would go, and asks; elsewhere it needs --yes.
 
@@ -64,7 +64,7 @@ def delete_records(
     if (topic is None) == (file is None):
         raise UserError("delete-records: give TOPIC with --before, or --file")
     if topic is not None and offset is None:
-        raise UserError("--before: say below which offset, or end for everything")
+        raise UserError("--before is required: an offset, or end for all records")
     asked = {} if file is None else _from_file(file)
     if not (yes or dry_run):
         require_terminal("delete-records")
@@ -86,17 +86,19 @@ def delete_records(
     return failures(outcomes.failed)
 
 
-def _to_be_deleted(admin: Admin, asked: Mapping[TopicPartition, int]) -> Table:
+def _to_be_deleted(admin: Admin, offsets: Mapping[TopicPartition, int]) -> Table:
     """How many records of each partition would go, and how many bytes it has in all."""
-    starts = admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST)).all()
-    ends = admin.list_offsets(dict.fromkeys(asked, OffsetSpec.LATEST)).all()
-    sizes = replica_bytes(admin, list(asked))
+    starts = admin.list_offsets(dict.fromkeys(offsets, OffsetSpec.EARLIEST)).all()
+    ends = admin.list_offsets(dict.fromkeys(offsets, OffsetSpec.LATEST)).all()
+    sizes = replica_bytes(admin, list(offsets))
     rows = []
-    for one, before in asked.items():
-        start, end = starts[one].offset or 0, ends[one].offset or 0
+    for partition, before in offsets.items():
+        start, end = starts[partition].offset or 0, ends[partition].offset or 0
         until = end if before == EVERYTHING else min(before, end)
         gone = max(until - start, 0)
-        rows.append((one.topic, one.partition, gone, end - start - gone, sizes[one]))
+        rows.append(
+            (partition.topic, partition.partition, gone, end - start - gone, sizes[partition])
+        )
     return Table("to be deleted", PREVIEW, rows)
 
 

@@ -21,14 +21,12 @@ def doctor(
     *,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ID=HOST:PORT", help="Where a broker's metrics are, if it is not as it says."
-        ),
+        typer.Option(metavar="ID=HOST:PORT", help="Override where a broker's metrics are."),
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Examine a cluster: what is wrong, what may go wrong, and what to do about it.
+    """Diagnose a cluster: what is wrong, what may go wrong, what to do.
 
     Shows what each connected client negotiated, what is under-replicated or misconfigured, and
     transactions that hold readers back. The exit code is 1 when something does not work now.

@@ -22,9 +22,11 @@ exec {python} -m ottla.cli.kafka.main {tool} "$@"
 
 
 def kafka_commands(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put them; made if new.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Write them to this directory; created if needed.")
+    ],
 ) -> int:
-    """Put Kafka's own commands into a folder: kafka-topics.sh and the like, run by Ottla.
+    """Install Kafka's command names, such as kafka-topics.sh, run by Ottla.
 
     Examples:
       ottla kafka-commands ./kafka-bin

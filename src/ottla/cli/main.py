@@ -55,12 +55,12 @@ def run(arguments: Sequence[str], *, ready: Callable[[], None] = lambda: None) -
         sys.stdout.flush()  # here a full device is an error message, at exit a traceback
         return code
     except UserError as mistake:
-        return _said(mistake, 2)
+        return _print_error(mistake, 2)
     except KafkaError as failure:
-        return _said(failure, 1)
+        return _print_error(failure, 1)
     except OSError as failure:
         discard_output()
-        return _said(describe_os_error(failure), 1)
+        return _print_error(describe_os_error(failure), 1)
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -124,7 +124,7 @@ def _command(arguments: Sequence[str], ready: Callable[[], None]) -> int:
     return 0
 
 
-def _said(error: Exception | str, code: int) -> int:
+def _print_error(error: Exception | str, code: int) -> int:
     """One line, also where a message has several or none."""
     text = " ".join(str(error).split()) or type(error).__name__
     print(f"ottla: {text}", file=sys.stderr)

@@ -7,8 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from ottla.cli.completion import client_settings, topic_settings
-from ottla.cli.profile.cluster import DEFAULT_SERVER as LOCAL_SERVER
+from ottla.cli.completion import client_settings, group_names, topic_names, topic_settings
 from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolved
 from ottla.model.errors import UserError
 
@@ -29,9 +28,14 @@ Bootstrap = Annotated[
         metavar="HOST:PORT,...",
         callback=_cluster,
         show_default=False,
-        help=f"Brokers to begin with; by default ${SERVERS_VARIABLE}, the profile's, or "
-        f"{LOCAL_SERVER}.",
+        help=f"Connect to these brokers; default: ${SERVERS_VARIABLE} or profile.",
     ),
+]
+TopicArgument = Annotated[
+    str, typer.Argument(metavar="TOPIC", help="Name the topic.", autocompletion=topic_names)
+]
+GroupArgument = Annotated[
+    str, typer.Argument(metavar="GROUP", help="Name the group.", autocompletion=group_names)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Configs = Annotated[
@@ -40,7 +44,7 @@ Configs = Annotated[
         "--config",
         "-c",
         metavar="KEY=VALUE",
-        help="A setting; may be given again.",
+        help="Set a topic setting; repeatable.",
         autocompletion=topic_settings,
     ),
 ]
@@ -49,18 +53,18 @@ Properties = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A client's setting, under Kafka's name.",
+        help="Set a client setting by Kafka's name; repeatable.",
         autocompletion=client_settings,
     ),
 ]
 
 
-def pairs(option: str, given: Iterable[str] | None) -> dict[str, str]:
+def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     """`key=value` options as a dict; the last of a key wins."""
-    found: dict[str, str] = {}
-    for text in given or ():
+    values: dict[str, str] = {}
+    for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise UserError(f"{option} {text!r}: expected key=value")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values

@@ -13,10 +13,9 @@ from typing import Annotated, BinaryIO, Final
 import typer
 
 from ottla.cli.argument_parsing import INT32_MAX, require_topic_name
-from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import patience
-from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
+from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, TopicArgument, pairs
 from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.parsing import InputFormat, drafts, header
 from ottla.cli.records.sending import send_all
@@ -38,28 +37,37 @@ class Codec(Enum):
 ESCAPES: Final = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
 ESCAPE: Final = re.compile(rb"\\(t|n|r|0|\\|x[0-9a-fA-F]{2})")
 
-File = Annotated[Path | None, typer.Option("--file", "-f", help="Lines to send, not stdin's.")]
+File = Annotated[
+    Path | None, typer.Option("--file", "-f", help="Read lines from this file instead of stdin.")
+]
 Separator = Annotated[
-    str | None, typer.Option("--key-separator", "-K", help="Stands between key and value.")
+    str | None,
+    typer.Option("--key-separator", "-K", help="Split each line into key and value at this text."),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="Each line is an object: key, value, headers, ...")
+    bool, typer.Option("--json", help="Parse each line as an object: key, value, headers, ...")
 ]
-Null = Annotated[str | None, typer.Option(help="The text that stands for no key, or no value.")]
+Null = Annotated[str | None, typer.Option(help="Treat this text as a null key or value.")]
 HeaderList = Annotated[
     list[str] | None,
-    typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record; repeatable."),
+    typer.Option(
+        "--header", "-H", metavar="NAME=VALUE", help="Add a header to every record; repeatable."
+    ),
 ]
 PartitionNumber = Annotated[
     int | None,
-    typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Where to; by key by default."),
+    typer.Option(
+        "--partition", "-p", min=0, max=INT32_MAX, help="Send to this partition; default: by key."
+    ),
 ]
-Compression = Annotated[Codec, typer.Option("--compression", "-z", help="How to compress.")]
-Acks = Annotated[str, typer.Option(help="Who must have it: all, 1 or 0.")]
+Compression = Annotated[
+    Codec, typer.Option("--compression", "-z", help="Choose the compression codec.")
+]
+Acks = Annotated[str, typer.Option(help="Require acknowledgement by: all, 1 or 0.")]
 
 
 def produce(  # noqa: PLR0913 - a command's options are its parameters
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
+    topic: TopicArgument,
     *,
     file: File = None,
     key_separator: Separator = None,

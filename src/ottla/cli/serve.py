@@ -45,7 +45,7 @@ def serve(arguments: Sequence[str]) -> int:
     if options.print_sample_config:
         print(sample_config(), end="")
         return 0
-    file, sets = asked(arguments)
+    file, sets = parse_options(arguments)
     # Imported as they are needed: --help and a mistake are answered at once.
     from ottla.config.properties import load
 
@@ -69,7 +69,7 @@ def sample_config() -> str:
     return files("ottla.config").joinpath("server.properties").read_text(encoding="utf-8")
 
 
-def asked(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
+def parse_options(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
     """The file of settings, and what the options set, as key=value; the last of a key wins."""
     options = _parser().parse_args(arguments)
     short = [
@@ -96,22 +96,24 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "file", nargs="?", type=Path, metavar="server.properties", help="a file of settings"
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="server.properties",
+        help="read settings from this file",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="one setting, as often as needed",
+        help="set a broker setting; repeatable",
     )
     parser.add_argument(
-        "--listeners",
-        metavar="LIST",
-        help="where to listen: PLAINTEXT://host:port; port 0 picks a free one",
+        "--listeners", metavar="LIST", help="listen here: PLAINTEXT://host:port; 0 is a free port"
     )
     parser.add_argument(
-        "--data-dir", metavar="LIST", help="where data is kept, commas between several"
+        "--data-dir", metavar="LIST", help="store data here; separate several by commas"
     )
     parser.add_argument(
         "--metrics-port", metavar="N", help="serve Prometheus metrics over HTTP here"
@@ -120,17 +122,17 @@ def _parser() -> argparse.ArgumentParser:
         "--log-level",
         choices=LOG_LEVELS,
         default="info",
-        help="the least severe messages to log (info)",
+        help="log messages of this level and above (info)",
     )
     parser.add_argument(
         "--log-format",
         choices=LOG_FORMATS,
         default="text",
-        help="how to log to stderr: lines of text, or a JSON object a line (text)",
+        help="log to stderr as text or as JSON lines (text)",
     )
     parser.add_argument(
         "--print-sample-config",
         action="store_true",
-        help="print a server.properties to begin with, and end",
+        help="print a sample server.properties and exit",
     )
     return parser

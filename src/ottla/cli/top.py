@@ -22,7 +22,7 @@ from ottla.model.ids import TopicPartition
 def top(
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="Look twice, an interval apart, show it and end.")
+        bool, typer.Option("--once", help="Measure over one interval, print it and exit.")
     ] = False,
     partitions: Annotated[
         bool, typer.Option("--partitions", help="Show every partition, not only topics.")
@@ -31,7 +31,7 @@ def top(
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show what topics and groups are doing: records a second, and how far groups are behind.
+    """Show records per second of topics and the lag of groups.
 
     The busiest come first. With --json it is one line for each look.
 

@@ -23,10 +23,10 @@ from ottla.cli.records.termination import interrupted_by_sigterm
 from ottla.model.clock import SystemClock
 from ottla.model.errors import KafkaError
 
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Refresh until interrupted.")]
 Interval = Annotated[
     float,
-    typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="The pause between two looks."),
+    typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="Refresh this often."),
 ]
 EVERY_S: Final = 2.0
 TO_THE_TOP: Final = "\x1b[H"

@@ -44,7 +44,7 @@ class BatchReader(DataSourceReader):
         with as_user_errors():
             connection = shared(ConsumerConfig, self._options.client)
             spans = connection.ask(self._spans)
-        wanted = (self._bounds.wanted(span) for span in spans)
+        wanted = (self._bounds.restrict(span) for span in spans)
         return [Part(each) for each in wanted if each is not None]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -52,7 +52,7 @@ class BatchReader(DataSourceReader):
 
     async def _spans(self, session: Session) -> list[plan.Span]:
         options = self._options
-        found = await partition_offsets.begun(session, options)
+        found = await partition_offsets.initial_partitions(session, options)
         start = await partition_offsets.at(session, options, found)
         end = await partition_offsets.at(session, options, found, end=True)
         for tp in sorted(end):

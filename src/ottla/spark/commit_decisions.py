@@ -2,7 +2,7 @@
 
 Pure. Owns: the ledger's entry for one sink of one query, the names of its transactions, and every
 decision about them: taking over, deciding, replaying, what may be aborted and what never.
-Never: asks a broker; `ledger` carries out what is decided here.
+Never: sends a request; `commit_log` carries out what is decided here.
 
 The rules that make it safe:
 
@@ -208,14 +208,14 @@ def owed(entry: Entry) -> tuple[PreparedTransaction, ...]:
     return () if entry.has_decided else entry.transactions
 
 
-def abandoned(sink: Sink, entry: Entry, found: Sequence[str], *, own: bool) -> list[str]:
+def abandoned(sink: Sink, entry: Entry, open_ids: Sequence[str], *, own: bool) -> list[str]:
     """Of the transactions that are open after the decided ones have ended, those of no future.
 
     `own` counts those of this run as well: once its batch is decided, not before. A name on the
     decided list may be among them: its transaction has ended, and another began under it.
     """
     newest = entry.run_epoch if own else entry.run_epoch - 1
-    return [id for id in found if (epoch := sink.run_epoch(id)) is not None and epoch <= newest]
+    return [id for id in open_ids if (epoch := sink.run_epoch(id)) is not None and epoch <= newest]
 
 
 def orphaned(entry: Entry, prepared: Iterable[PreparedTransaction]) -> list[str]:
@@ -223,8 +223,12 @@ def orphaned(entry: Entry, prepared: Iterable[PreparedTransaction]) -> list[str]
 
     What is on the list has been decided, and is for whoever holds the ledger to end.
     """
-    listed = {each.transactional_id for each in entry.transactions}
-    return [each.transactional_id for each in prepared if each.transactional_id not in listed]
+    listed = {transaction.transactional_id for transaction in entry.transactions}
+    return [
+        transaction.transactional_id
+        for transaction in prepared
+        if transaction.transactional_id not in listed
+    ]
 
 
 def to_bytes(entry: Entry) -> bytes:
@@ -235,7 +239,7 @@ def to_bytes(entry: Entry) -> bytes:
             "run": entry.run,
             "runEpoch": entry.run_epoch,
             "batch": entry.batch,
-            "transactions": [list(each) for each in entry.transactions],
+            "transactions": [list(transaction) for transaction in entry.transactions],
             "past": list(entry.past),
             "hasDecided": entry.has_decided,
         },
@@ -244,14 +248,16 @@ def to_bytes(entry: Entry) -> bytes:
 
 
 def from_bytes(value: bytes) -> Entry:
-    told: dict[str, Any] = json.loads(value)
-    if told["format"] != FORMAT:
-        raise ValueError(f"{TOPIC}: an entry of format {told['format']}, and we know {FORMAT}")
+    fields: dict[str, Any] = json.loads(value)
+    if fields["format"] != FORMAT:
+        raise ValueError(
+            f"{TOPIC}: unsupported entry format {fields['format']}; supported: {FORMAT}"
+        )
     return Entry(
-        told["run"],
-        told["runEpoch"],
-        told["batch"],
-        tuple(PreparedTransaction(*each) for each in told["transactions"]),
-        tuple(told["past"]),
-        told["hasDecided"],
+        fields["run"],
+        fields["runEpoch"],
+        fields["batch"],
+        tuple(PreparedTransaction(*transaction) for transaction in fields["transactions"]),
+        tuple(fields["past"]),
+        fields["hasDecided"],
     )

@@ -1,15 +1,15 @@
-"""The ledger of a sink, kept in the cluster that the sink writes to.
+"""The commit log of a sink, stored in the cluster that the sink writes to.
 
 Owns: the compacted topic `__ottla_sink_commits`, the transaction that writes an entry, the group
 offset that points to it, and the requests that end other producers' prepared transactions.
-Never: decides (`decisions`), nor in what order things are done (`exactly_once`).
+Never: decides (`commit_decisions`), nor orders the steps (`exactly_once`).
 
 An entry and the offset that points to it are written in one transaction, so the pointer is never
-wrong: finding the last decision takes two questions, however long the topic is. A pointer that has
-expired is made up for by reading the topic. Its format: docs/formats/sink-commits.md.
+wrong: finding the last decision takes two requests, however long the topic is. If the pointer has
+expired the topic is read. Its format: docs/formats/sink-commits.md.
 
-Everything asked here outlasts a restart of the brokers: see `Session.view` and `Session.each` for
-what is tried again, within `default.api.timeout.ms`, and `Producer` for what is within
+All requests here survive a restart of the brokers: see `Session.view` and `Session.each` for
+what is retried, within `default.api.timeout.ms`, and `Producer` for what is within
 `max.block.ms` and `delivery.timeout.ms`.
 """
 
@@ -41,15 +41,15 @@ from ottla.spark.prepared_commit import end_prepared
 from ottla.spark.span_fetcher import Fetcher
 
 PARTITIONS: Final = 16
-COPIES: Final = 3
+REPLICATION_FACTOR: Final = 3
 DECISION_TIMEOUT_MS: Final = 10_000
-"""Of a decision that nobody ends: its driver died. Others wait for it no longer than this."""
+"""Timeout of a decision whose driver died. Others wait for it no longer than this."""
 READ_TIMEOUT_MS: Final = 30_000
 
 
 @dataclass(frozen=True)
 class StoredCommitLog:
-    """The book of one sink."""
+    """The commit log of one sink."""
 
     sink: Sink
     connection: Connection
@@ -60,21 +60,23 @@ class StoredCommitLog:
         return self.connection.session
 
     async def read(self) -> Entry | None:
-        """What the ledger says; None if it says nothing."""
-        tp = await self._place()
-        told = await list_group_offsets(self._session, self.sink.group, [tp], require_stable=True)
-        pointer = told.all().get(tp)
+        """The last entry of the sink; None if there is none."""
+        tp = await self._partition()
+        offsets = await list_group_offsets(
+            self._session, self.sink.group, [tp], require_stable=True
+        )
+        pointer = offsets.all().get(tp)
         if pointer is not None:
             # Committed with the entry: whatever other transactions are open, it may be read.
-            found = await self._scan(tp, pointer.offset, pointer.offset + 1, committed=False)
-            if found is not None:
-                return found
+            entry = await self._scan(tp, pointer.offset, pointer.offset + 1, committed=False)
+            if entry is not None:
+                return entry
         return await self._search(tp)
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[HeldCommitLog]:
-        """Fence everybody else who would write, then look what it says."""
-        tp = await self._place()
+    async def acquire(self) -> AsyncIterator[HeldCommitLog]:
+        """Fence all other writers, then read the last entry."""
+        tp = await self._partition()
         async with Producer(
             config=self.client,
             transactional_id=self.sink.fence,
@@ -84,10 +86,10 @@ class StoredCommitLog:
             yield HeldCommitLog(producer, self.sink, tp, await self.read())
 
     async def commit(self, listed: Sequence[PreparedTransaction]) -> None:
-        """End transactions as decided. One that has ended already was ended so."""
+        """Commit transactions as decided; one that has ended already was committed."""
         async with asyncio.TaskGroup() as tasks:
-            for each in listed:
-                tasks.create_task(end_prepared(self._session, each))
+            for transaction in listed:
+                tasks.create_task(end_prepared(self._session, transaction))
 
     async def abort(self, ids: Sequence[str]) -> None:
         """End transactions that will never be decided."""
@@ -95,11 +97,11 @@ class StoredCommitLog:
 
     async def open_transactions(self) -> list[str]:
         pattern = f"{re2.escape(self.sink.fence)}-.*"
-        found = await list_transactions(self._session, states=["Ongoing"], pattern=pattern)
-        return [each.id for each in found]
+        listings = await list_transactions(self._session, states=["Ongoing"], pattern=pattern)
+        return [listing.id for listing in listings]
 
-    async def _place(self) -> TopicPartition:
-        """The partition of this sink's entries; the topic is made if there is none."""
+    async def _partition(self) -> TopicPartition:
+        """The partition of this sink's entries; creates the topic if needed."""
         cluster = self._session.cluster
         view = cluster.metadata.topics.get(TOPIC)
         if view is None:
@@ -130,10 +132,10 @@ class StoredCommitLog:
             fail_on_data_loss=False,
             timeout_ms=READ_TIMEOUT_MS,
         )
-        found: Entry | None = None
-        at = start
-        while at < end:
-            chunk = await fetcher.fetch(at)
+        entry: Entry | None = None
+        offset_next = start
+        while offset_next < end:
+            chunk = await fetcher.fetch(offset_next)
             if chunk is None:
                 break
             rows = decoder()(
@@ -141,14 +143,14 @@ class StoredCommitLog:
             ).rows
             for offset, key, value in zip(rows.offsets, rows.keys, rows.values, strict=True):
                 if key == self.sink.key and offset < end:
-                    found = None if value is None else from_bytes(value)
-            at = max(end_of(chunk.fetched.records)[0], at + 1)
-        return found
+                    entry = None if value is None else from_bytes(value)
+            offset_next = max(end_of(chunk.fetched.records)[0], offset_next + 1)
+        return entry
 
 
 @dataclass(frozen=True)
 class HeldCommitLog:
-    """A turn at writing; `Fenced` once somebody else has one."""
+    """The right to write an entry; `Fenced` once another writer has acquired it."""
 
     producer: Producer
     sink: Sink
@@ -167,9 +169,9 @@ class HeldCommitLog:
 
 
 async def _make_topic(session: Session) -> None:
-    copies = min(COPIES, len((await session.view()).nodes))
+    copies = min(REPLICATION_FACTOR, len((await session.view()).nodes))
     configs = {"cleanup.policy": "compact", "min.insync.replicas": str(max(copies - 1, 1))}
-    wish = NewTopic(TOPIC, PARTITIONS, copies, configs=configs)
-    for failure in (await create_topics(session, [wish])).failed.values():
+    topic = NewTopic(TOPIC, PARTITIONS, copies, configs=configs)
+    for failure in (await create_topics(session, [topic])).failed.values():
         if not (isinstance(failure, KafkaError) and failure.code is ErrorCode.topic_already_exists):
             raise failure

@@ -39,7 +39,7 @@ class Delays:
         read = list(topics)
         for topic in self.by_topic_ms:
             if read and topic not in read:
-                raise UserError(f"{option}: {topic} is none of {', '.join(read)}, which are read")
+                raise UserError(f"{option}: {topic} is not read; expected one of {', '.join(read)}")
 
 
 def parse_delays(option: str, text: str) -> Delays:

@@ -1,8 +1,8 @@
 """The steps of an exactly-once sink, in their order.
 
-Owns: what is done after what when a run begins, when a batch is decided, when it is given up, and
-when an operator ends what a query left behind. Never: decides (`decisions`), nor knows how a
-ledger is kept (`ledger`): it is handed one.
+Owns: the order of steps when a run starts, when a batch is decided or given up, and when an
+operator ends what a query left behind. Never: decides (`commit_decisions`), nor stores a commit log
+(`commit_log`): it is handed one.
 
     take_over   a task, before it writes: the run becomes the only one that may decide
     decide      the driver, when every task has prepared: the entry that is written is the commit
@@ -41,7 +41,7 @@ from ottla.spark.commit_decisions import (
 )
 
 MAX_ROUNDS: Final = 100
-"""How often the ledger is tried to be held, while others want it too."""
+"""How often acquiring the commit log is attempted while others acquire it too."""
 
 
 class Step(Enum):
@@ -54,20 +54,20 @@ class Step(Enum):
 
 
 class StepListener(Protocol):
-    """Somebody who is told how far a decision has come."""
+    """Called when a decision reaches a step."""
 
     def reached(self, step: Step) -> None: ...
 
 
 class NoStepListener:
-    """Nobody."""
+    """A listener that does nothing."""
 
     def reached(self, step: Step) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 class HeldLog(Protocol):
-    """A ledger, while nobody else may write it."""
+    """A commit log, while no other run can write it."""
 
     @property
     def entry(self) -> Entry | None: ...
@@ -76,14 +76,14 @@ class HeldLog(Protocol):
 
 
 class CommitLog(Protocol):
-    """The book of one sink, and the transactions it is about."""
+    """The commit log of one sink, and the transactions in it."""
 
     @property
     def sink(self) -> Sink: ...
 
     async def read(self) -> Entry | None: ...
 
-    def held(self) -> AbstractAsyncContextManager[HeldLog]: ...
+    def acquire(self) -> AbstractAsyncContextManager[HeldLog]: ...
 
     async def commit(self, listed: Sequence[PreparedTransaction]) -> None: ...
 
@@ -93,14 +93,14 @@ class CommitLog(Protocol):
 
 
 async def take_over(ledger: CommitLog, run: str) -> Entry:
-    """See to it that this run holds the ledger; what an earlier one left is put in order."""
-    known = await ledger.read()
-    if known is not None and known.run == run:
-        return known
-    made, is_new = await _taken(ledger, run)
+    """Make this run the owner of the commit log; ends what an earlier run left."""
+    entry = await ledger.read()
+    if entry is not None and entry.run == run:
+        return entry
+    new_entry, is_new = await _write_takeover(ledger, run)
     if is_new:
-        await _put_in_order(ledger, made, own=False)
-    return made
+        await _put_in_order(ledger, new_entry, own=False)
+    return new_entry
 
 
 async def decide(
@@ -110,7 +110,7 @@ async def decide(
     prepared: Sequence[PreparedTransaction],
     watch: StepListener,
 ) -> None:
-    """Commit a batch: all of it, now or by whoever comes later."""
+    """Commit a batch: all of it, now or by a later run."""
     entry = await _decided(ledger, run, batch, prepared, watch)
     watch.reached(Step.DECIDED)
     await ledger.commit(entry.transactions)
@@ -122,22 +122,24 @@ async def decide(
 async def give_up(
     ledger: CommitLog, run: str, batch: int, prepared: Sequence[PreparedTransaction]
 ) -> None:
-    """End a run whose batch failed: a decision of it that is still under way must not be made.
+    """End a run whose batch failed: a decision of it that is still in progress must not happen.
 
-    The failure may have come after the decision; then the batch stands, and is carried through.
-    Who has taken over may be gone again, and did not see what was prepared afterwards.
+    The failure may have come after the decision; then the batch is committed to its end.
+    A run that has taken over may have ended already, and did not see what was prepared later.
     """
-    known = await ledger.read()
-    if known is not None and known.run == run:
+    entry = await ledger.read()
+    if entry is not None and entry.run == run:
         try:
-            made, _ = await _taken(ledger, f"{run}, given up at batch {batch}", after=run)
+            new_entry, _ = await _write_takeover(
+                ledger, f"{run}, given up at batch {batch}", after=run
+            )
         except Superseded:
-            known = await ledger.read()
+            entry = await ledger.read()
         else:
-            await _put_in_order(ledger, made, own=True)
+            await _put_in_order(ledger, new_entry, own=True)
             return
-    if known is not None:
-        await ledger.abort(orphaned(known, prepared))
+    if entry is not None:
+        await ledger.abort(orphaned(entry, prepared))
 
 
 async def end(ledger: CommitLog) -> Entry | None:
@@ -145,21 +147,21 @@ async def end(ledger: CommitLog) -> Entry | None:
 
     A run that is still alive can decide nothing afterwards.
     """
-    known = await ledger.read()
-    if known is None:
+    entry = await ledger.read()
+    if entry is None:
         return None
-    name = known.run if known.is_ended else f"{BY_COMMAND} after {known.run}"
-    made, _ = await _taken(ledger, name)
-    await _put_in_order(ledger, made, own=True)
-    return made
+    name = entry.run if entry.is_ended else f"{BY_COMMAND} after {entry.run}"
+    new_entry, _ = await _write_takeover(ledger, name)
+    await _put_in_order(ledger, new_entry, own=True)
+    return new_entry
 
 
 async def join(ledger: CommitLog, job: str) -> Entry:
     """What a task of a batch job goes by; the job has taken its ledger over before."""
-    known = await ledger.read()
-    if known is None or known.run != job:
+    entry = await ledger.read()
+    if entry is None or entry.run != job:
         raise JobEnded(job)
-    return known
+    return entry
 
 
 async def stay(ledger: CommitLog, job: str, batch: int, prepared: PreparedTransaction) -> None:
@@ -173,25 +175,29 @@ async def stay(ledger: CommitLog, job: str, batch: int, prepared: PreparedTransa
         raise JobEnded(job)
 
 
-async def _taken(ledger: CommitLog, run: str, *, after: str | None = None) -> tuple[Entry, bool]:
+async def _write_takeover(
+    ledger: CommitLog, run: str, *, after: str | None = None
+) -> tuple[Entry, bool]:
     """The entry with which `run` has taken over, and whether that was now.
 
-    `after` names who must have held the ledger until then.
+    `after` names the run that must have owned the commit log until then.
     """
     for _ in range(MAX_ROUNDS):
         try:
-            async with ledger.held() as held:
-                found = held.entry
-                if after is not None and (found is None or found.run not in (after, run)):
-                    raise Superseded(ledger.sink.query, after, found.run if found else "nobody")
-                made = taken_over(ledger.sink, found, run)
-                if made is found:
-                    return made, False
-                await held.write(made)
-            return made, True
+            async with ledger.acquire() as held:
+                entry = held.entry
+                if after is not None and (entry is None or entry.run not in (after, run)):
+                    raise Superseded(ledger.sink.query, after, entry.run if entry else "nobody")
+                new_entry = taken_over(ledger.sink, entry, run)
+                if new_entry is entry:
+                    return new_entry, False
+                await held.write(new_entry)
+            return new_entry, True
         except Fenced:
             continue
-    raise TimeoutError(f"the ledger of {ledger.sink.fence} could not be held: too many want it")
+    raise TimeoutError(
+        f"cannot acquire the commit log of {ledger.sink.fence}: {MAX_ROUNDS} attempts were fenced"
+    )
 
 
 async def _decided(
@@ -203,19 +209,23 @@ async def _decided(
 ) -> Entry:
     for _ in range(MAX_ROUNDS):
         try:
-            async with ledger.held() as held:
+            async with ledger.acquire() as held:
                 watch.reached(Step.FENCED)
                 if held.entry is None:
-                    raise Superseded(ledger.sink.query, run, "nobody, for its ledger is gone")
+                    raise Superseded(
+                        ledger.sink.query, run, "an unknown run, as the commit log entry is gone"
+                    )
                 check_turn(ledger.sink, held.entry, run, batch)
-                made = decided(ledger.sink, held.entry, batch, prepared)
-                if made is not held.entry:
+                new_entry = decided(ledger.sink, held.entry, batch, prepared)
+                if new_entry is not held.entry:
                     await ledger.commit(owed(held.entry))
-                    await held.write(made)
-            return made
+                    await held.write(new_entry)
+            return new_entry
         except Fenced:
             continue
-    raise TimeoutError(f"the ledger of {ledger.sink.fence} could not be held: too many want it")
+    raise TimeoutError(
+        f"cannot acquire the commit log of {ledger.sink.fence}: {MAX_ROUNDS} attempts were fenced"
+    )
 
 
 async def _put_in_order(ledger: CommitLog, entry: Entry, *, own: bool) -> None:

@@ -37,7 +37,7 @@ class Bounds:
     offsets: tuple[int, int] = (FIRST, LAST)
     times_ms: tuple[int, int] = (FIRST_MS, LAST_MS)
 
-    def wanted(self, span: Span) -> ReadRequest | None:
+    def restrict(self, span: Span) -> ReadRequest | None:
         """What is left of a span; None if nothing is."""
         if not self._covers(span.partition):
             return None
@@ -57,53 +57,57 @@ class Bounds:
 
 def bounds(filters: Iterable[Filter]) -> Bounds:
     """What all these conditions together leave."""
-    found = Bounds()
+    current = Bounds()
     for condition in filters:
-        found = _narrowed(found, condition)
-    return found
+        current = _narrowed(current, condition)
+    return current
 
 
-def _narrowed(found: Bounds, condition: Filter) -> Bounds:
+def _narrowed(current: Bounds, condition: Filter) -> Bounds:
     from pyspark.sql import datasource as spark
 
     column: tuple[str, ...] = getattr(condition, "attribute", ())
     value = getattr(condition, "value", None)
     if len(column) != 1 or value is None:
-        return found
+        return current
     if isinstance(condition, spark.In):
-        return _among(found, column[0], value)
+        return _among(current, column[0], value)
     if isinstance(condition, spark.EqualTo | spark.EqualNullSafe):
-        return _within(_among(found, column[0], (value,)), column[0], value, value)
+        return _within(_among(current, column[0], (value,)), column[0], value, value)
     if isinstance(condition, spark.GreaterThan | spark.GreaterThanOrEqual):
-        return _within(found, column[0], value, None)
+        return _within(current, column[0], value, None)
     if isinstance(condition, spark.LessThan | spark.LessThanOrEqual):
-        return _within(found, column[0], None, value)
-    return found
+        return _within(current, column[0], None, value)
+    return current
 
 
-def _among(found: Bounds, column: str, values: Iterable[Any]) -> Bounds:
+def _among(current: Bounds, column: str, values: Iterable[Any]) -> Bounds:
     listed = frozenset(values)
     if column == "topic":
-        return replace(found, topics=listed if found.topics is None else found.topics & listed)
+        return replace(
+            current, topics=listed if current.topics is None else current.topics & listed
+        )
     if column == "partition":
-        return replace(found, chosen=listed if found.chosen is None else found.chosen & listed)
-    return found
+        return replace(
+            current, chosen=listed if current.chosen is None else current.chosen & listed
+        )
+    return current
 
 
-def _within(found: Bounds, column: str, low: Any, high: Any) -> Bounds:
+def _within(current: Bounds, column: str, low: Any, high: Any) -> Bounds:
     """Narrow to what is neither below `low` nor above `high`; both may be met."""
     if column in ("offset", "partition"):
         if not all(bound is None or isinstance(bound, int) for bound in (low, high)):
-            return found
+            return current
         if column == "offset":
-            return replace(found, offsets=_narrower(found.offsets, low, high))
-        return replace(found, partitions=_narrower(found.partitions, low, high))
+            return replace(current, offsets=_narrower(current.offsets, low, high))
+        return replace(current, partitions=_narrower(current.partitions, low, high))
     if column == "timestamp":
         if not all(bound is None or isinstance(bound, datetime) for bound in (low, high)):
-            return found
+            return current
         times = (None if bound is None else _ms(bound) for bound in (low, high))
-        return replace(found, times_ms=_narrower(found.times_ms, *times))
-    return found
+        return replace(current, times_ms=_narrower(current.times_ms, *times))
+    return current
 
 
 def _narrower(bounds: tuple[int, int], low: int | None, high: int | None) -> tuple[int, int]:

@@ -73,9 +73,9 @@ class DataLost(Exception):
 
     def __init__(self, losses: Iterable[Loss]) -> None:
         self.losses = tuple(losses)
-        said = "; ".join(str(loss) for loss in self.losses)
+        details = "; ".join(str(loss) for loss in self.losses)
         super().__init__(
-            f"{said}. Some records may have been lost: deleted by retention, or with their topic. "
+            f"{details}. Some records may be lost: deleted by retention, or with their topic. "
             'To go on without them, set the option "failOnDataLoss" to "false".'
         )
 
@@ -113,8 +113,8 @@ def with_beginning(end: JsonOffsets, start: Mapping[TopicPartition, Offset]) -> 
 
 def beginning(end: Mapping[str, Any]) -> Offsets | None:
     """Where a batch began, if its end says so."""
-    told = end.get(BEGAN)
-    return None if told is None else from_json(json.loads(told))
+    text = end.get(BEGAN)
+    return None if text is None else from_json(json.loads(text))
 
 
 def parse_offsets(option: str, text: str) -> Offsets:
@@ -160,18 +160,18 @@ def check_named(
     option: str, named: Iterable[TopicPartition], read: Iterable[TopicPartition]
 ) -> None:
     """An option that names partitions must name every one that is read, and no other."""
-    asked, there = set(named), set(read)
-    if asked == there:
+    named_set, read_set = set(named), set(read)
+    if named_set == read_set:
         return
-    missing = ", ".join(str(tp) for tp in sorted(there - asked))
-    foreign = ", ".join(str(tp) for tp in sorted(asked - there))
-    said = "; ".join(
+    missing = ", ".join(str(tp) for tp in sorted(read_set - named_set))
+    foreign = ", ".join(str(tp) for tp in sorted(named_set - read_set))
+    details = "; ".join(
         part
         for part in (missing and f"{missing} missing", foreign and f"{foreign} not being read")
         if part
     )
     raise UserError(
-        f"{option}: expected every partition that is read and no other: {said}. "
+        f"{option}: expected every partition that is read and no other: {details}. "
         "-1 stands for the latest offset, -2 for the earliest."
     )
 
@@ -182,18 +182,18 @@ def losses(start: Offsets, end: Offsets, new: Offsets) -> list[Loss]:
     `new` is where partitions begin that are in `end` and not in `start`. Records that retention
     took from below `start` are missed by the task that wants them.
     """
-    found = [
-        Loss(tp, "the partition is gone")
+    lost = [
+        Loss(tp, "the partition no longer exists")
         for tp in sorted(start.keys() | end.keys())
         if tp not in end or (tp not in start and tp not in new)
     ]
     for tp in sorted(end):
         if tp in start and start[tp] > end[tp]:
-            story = f"read up to {start[tp]}, and the log now ends at {end[tp]}: made anew?"
-            found.append(Loss(tp, story))
+            reason = f"read up to {start[tp]}, and the log now ends at {end[tp]}: topic recreated?"
+            lost.append(Loss(tp, reason))
         elif new.get(tp, 0) > 0:
-            found.append(Loss(tp, f"a new partition that begins at {new[tp]}, not at 0"))
-    return found
+            lost.append(Loss(tp, f"a new partition whose first offset is {new[tp]}, not 0"))
+    return lost
 
 
 def _check_order(start: Offsets, end: Offsets, start_option: str, end_option: str) -> None:

@@ -136,62 +136,62 @@ class SinkOptions:
 
 def any_source(options: Mapping[str, str]) -> SourceOptions:
     """What can be checked before it is known whether a batch or a stream is read."""
-    given = ParsedOptions(options, SOURCE + SINK)
-    start, start_option = _start(given, Edge.EARLIEST)
-    end, end_option = _end(given)
-    limits = _streaming(given)
-    return _source(given, start, start_option, end=end, end_option=end_option, limits=limits)
+    parsed = ParsedOptions(options, SOURCE + SINK)
+    start, start_option = _start(parsed, Edge.EARLIEST)
+    end, end_option = _end(parsed)
+    limits = _streaming(parsed)
+    return _source(parsed, start, start_option, end=end, end_option=end_option, limits=limits)
 
 
 def batch_source(options: Mapping[str, str]) -> SourceOptions:
     """Options of `spark.read`; those of streaming are of no effect there, as in Spark's own."""
-    given = ParsedOptions(options, SOURCE + SINK)
-    _streaming(given)  # of no effect, and yet not to be wrong
-    if given.text("ottla.delay") is not None:
-        raise UserError("ottla.delay: a batch reads what is there; the option is for streams")
-    start, start_option = _start(given, Edge.EARLIEST)
-    end, end_option = _end(given)
+    parsed = ParsedOptions(options, SOURCE + SINK)
+    _streaming(parsed)  # of no effect, and yet not to be wrong
+    if parsed.text("ottla.delay") is not None:
+        raise UserError("ottla.delay: only for streaming queries")
+    start, start_option = _start(parsed, Edge.EARLIEST)
+    end, end_option = _end(parsed)
     _refuse_edge(start, start_option, Edge.LATEST, LATEST, "a batch begins before the latest")
     _refuse_edge(end, end_option, Edge.EARLIEST, EARLIEST, "a batch ends after the earliest")
     check_order(start, end, start_option, end_option)
-    return _source(given, start, start_option, end=end, end_option=end_option)
+    return _source(parsed, start, start_option, end=end, end_option=end_option)
 
 
 def stream_source(options: Mapping[str, str]) -> SourceOptions:
     """Options of `spark.readStream`."""
-    given = ParsedOptions(options, SOURCE + SINK)
+    parsed = ParsedOptions(options, SOURCE + SINK)
     for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
-        if given.text(name) is not None:
-            raise UserError(f"{name}: a streaming query has no end; the option is for batches")
-    start, start_option = _start(given, Edge.LATEST)
-    return _source(given, start, start_option, limits=_streaming(given))
+        if parsed.text(name) is not None:
+            raise UserError(f"{name}: only for batch queries")
+    start, start_option = _start(parsed, Edge.LATEST)
+    return _source(parsed, start, start_option, limits=_streaming(parsed))
 
 
 def sink(options: Mapping[str, str]) -> SinkOptions:
     """Options of `write` and `writeStream`."""
-    given = ParsedOptions(options, SINK + SOURCE)
-    topic = given.text("topic")
+    parsed = ParsedOptions(options, SINK + SOURCE)
+    topic = parsed.text("topic")
     if topic is not None and not topic:
         raise UserError("topic='': expected the name of a topic, or a column named topic")
-    made = SinkOptions(
+    sink_options = SinkOptions(
         topic,
-        exactly_once=given.flag("ottla.exactly.once", True),
-        name=_sink_name(given),
-        client=given.client(SINK_OWNS, "sink"),
+        exactly_once=parsed.flag("ottla.exactly.once", True),
+        name=_sink_name(parsed),
+        client=parsed.client(SINK_OWNS, "sink"),
     )
-    _as_option(made.config)
-    return made
+    _as_option(sink_options.config)
+    return sink_options
 
 
-def _sink_name(given: ParsedOptions) -> str | None:
-    text = given.text("ottla.sink")
+def _sink_name(parsed: ParsedOptions) -> str | None:
+    text = parsed.text("ottla.sink")
     if text is not None and re.fullmatch(r"[A-Za-z0-9_.]+", text) is None:
         raise UserError(f"ottla.sink={text!r}: expected letters, digits, _ and .")
     return text
 
 
 def _source(
-    given: ParsedOptions,
+    parsed: ParsedOptions,
     start: Point,
     start_option: str,
     *,
@@ -199,45 +199,45 @@ def _source(
     end_option: str = "endingOffsets",
     limits: Limits | None = None,
 ) -> SourceOptions:
-    subscription = _subscription(given)
-    client = {"isolation.level": "read_committed", **given.client(SOURCE_OWNS, "source")}
-    made = SourceOptions(
+    subscription = _subscription(parsed)
+    client = {"isolation.level": "read_committed", **parsed.client(SOURCE_OWNS, "source")}
+    source_options = SourceOptions(
         subscription,
         start,
         end,
-        cut=_cut(given),
+        cut=_cut(parsed),
         limits=limits or Limits(),
-        columns=_columns(given),
-        fail_on_data_loss=given.flag("failOnDataLoss", True),
-        group=_group(given, client, subscription),
-        poll_timeout_ms=given.number("kafkaConsumer.pollTimeoutMs") or POLL_TIMEOUT_MS,
-        offset_retries=_or(given.number("fetchOffset.numRetries", least=0), 3),
-        offset_retry_ms=_or(given.number("fetchOffset.retryIntervalMs", least=0), 10),
-        partitions_cached_ms=_cached_ms(given),
-        delays=_delays(given, subscription),
+        columns=_columns(parsed),
+        fail_on_data_loss=parsed.flag("failOnDataLoss", True),
+        group=_group(parsed, client, subscription),
+        poll_timeout_ms=parsed.number("kafkaConsumer.pollTimeoutMs") or POLL_TIMEOUT_MS,
+        offset_retries=_or(parsed.number("fetchOffset.numRetries", least=0), 3),
+        offset_retry_ms=_or(parsed.number("fetchOffset.retryIntervalMs", least=0), 10),
+        partitions_cached_ms=_cached_ms(parsed),
+        delays=_delays(parsed, subscription),
         start_option=start_option,
         end_option=end_option,
         client=client,
     )
-    _as_option(made.config)
-    return made
+    _as_option(source_options.config)
+    return source_options
 
 
-def _as_option(made: Callable[[], object]) -> None:
+def _as_option(build: Callable[[], object]) -> None:
     """A client's complaint under the name the user wrote, `kafka.` included."""
     try:
-        made()
+        build()
     except UserError as mistake:
         raise UserError(f"kafka.{mistake}") from None
 
 
-def _subscription(given: ParsedOptions) -> Subscription:
+def _subscription(parsed: ParsedOptions) -> Subscription:
     ways = {"subscribe": _topics, "subscribePattern": _pattern, "assign": _assigned}
-    named = [name for name in ways if given.text(name) is not None]
+    named = [name for name in ways if parsed.text(name) is not None]
     if len(named) != 1:
-        said = " and ".join(named) if named else "none of them"
-        raise UserError(f"expected one of subscribe, subscribePattern and assign, got {said}")
-    text = given.text(named[0])
+        present = " and ".join(named) if named else "none of them"
+        raise UserError(f"expected one of subscribe, subscribePattern and assign, got {present}")
+    text = parsed.text(named[0])
     assert text is not None
     return ways[named[0]](named[0], text)
 
@@ -263,32 +263,32 @@ def _assigned(name: str, text: str) -> Subscription:
     return Subscription(partitions=parse_partitions(name, text))
 
 
-def _start(given: ParsedOptions, default: Edge) -> tuple[Point, str]:
+def _start(parsed: ParsedOptions, default: Edge) -> tuple[Point, str]:
     """`startingTimestamp`, before `startingOffsetsByTimestamp`, before `startingOffsets`."""
     name = "startingOffsetsByTimestampStrategy"
-    strategy = (given.text(name) or "error").lower()
+    strategy = (parsed.text(name) or "error").lower()
     if strategy not in ("error", "latest"):
         raise UserError(f"{name}={strategy!r}: expected error or latest")
     names = ("startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets")
-    return _point(given, names, default, latest_if_none=strategy == "latest")
+    return _point(parsed, names, default, latest_if_none=strategy == "latest")
 
 
-def _end(given: ParsedOptions) -> tuple[Point, str]:
+def _end(parsed: ParsedOptions) -> tuple[Point, str]:
     names = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
-    return _point(given, names, Edge.LATEST, latest_if_none=True)
+    return _point(parsed, names, Edge.LATEST, latest_if_none=True)
 
 
 def _point(
-    given: ParsedOptions, names: tuple[str, str, str], default: Edge, *, latest_if_none: bool
+    parsed: ParsedOptions, names: tuple[str, str, str], default: Edge, *, latest_if_none: bool
 ) -> tuple[Point, str]:
     everywhere, by_partition, offsets = names
-    time_ms = given.number(everywhere, least=0)
+    time_ms = parsed.number(everywhere, least=0)
     if time_ms is not None:
         return AtTimes(time_ms, latest_if_none), everywhere
-    times = given.read(by_partition, parse_times)
+    times = parsed.read(by_partition, parse_times)
     if times is not None:
         return AtTimes(times, latest_if_none), by_partition
-    text = given.text(offsets)
+    text = parsed.text(offsets)
     if text is None:
         return default, offsets
     if text.upper() in Edge.__members__:
@@ -307,33 +307,33 @@ def _refuse_edge(point: Point, option: str, edge: Edge, number: int, why: str) -
                 raise UserError(f"{option}: {number} ({edge.name.lower()}) for {tp}: {why}")
 
 
-def _streaming(given: ParsedOptions) -> Limits:
-    most, least = given.number("maxOffsetsPerTrigger"), given.number("minOffsetsPerTrigger")
+def _streaming(parsed: ParsedOptions) -> Limits:
+    most, least = parsed.number("maxOffsetsPerTrigger"), parsed.number("minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
         raise UserError(f"minOffsetsPerTrigger={least} is more than maxOffsetsPerTrigger={most}")
-    delay_ms = given.read("maxTriggerDelay", parse_duration_ms)
-    made = Limits(most, least, max_bytes=given.number("maxBytesPerTrigger"))
-    return made if delay_ms is None else Limits(most, least, delay_ms, made.max_bytes)
+    delay_ms = parsed.read("maxTriggerDelay", parse_duration_ms)
+    limits = Limits(most, least, max_bytes=parsed.number("maxBytesPerTrigger"))
+    return limits if delay_ms is None else Limits(most, least, delay_ms, limits.max_bytes)
 
 
-def _cut(given: ParsedOptions) -> Cut:
+def _cut(parsed: ParsedOptions) -> Cut:
     return Cut(
-        given.number("minPartitions"),
-        given.number("maxRecordsPerPartition"),
-        given.number("minRecordsPerPartition") or Cut.together,
+        parsed.number("minPartitions"),
+        parsed.number("maxRecordsPerPartition"),
+        parsed.number("minRecordsPerPartition") or Cut.together,
     )
 
 
-def _delays(given: ParsedOptions, what: Subscription) -> Delays:
-    made = given.read("ottla.delay", parse_delays) or Delays()
-    made.check("ottla.delay", what.topics or [tp.topic for tp in what.partitions])
-    return made
+def _delays(parsed: ParsedOptions, subscription: Subscription) -> Delays:
+    delays = parsed.read("ottla.delay", parse_delays) or Delays()
+    delays.check("ottla.delay", subscription.topics or [tp.topic for tp in subscription.partitions])
+    return delays
 
 
-def _columns(given: ParsedOptions) -> tuple[str, ...]:
-    headers = given.flag("includeHeaders", False)
+def _columns(parsed: ParsedOptions) -> tuple[str, ...]:
+    headers = parsed.flag("includeHeaders", False)
     every = (*COLUMNS, HEADERS) if headers else COLUMNS
-    text = given.text("columns")
+    text = parsed.text("columns")
     if text is None:
         return every
     by_name = {name.lower(): name for name in (*COLUMNS, HEADERS)}
@@ -341,16 +341,16 @@ def _columns(given: ParsedOptions) -> tuple[str, ...]:
     for word in (word.strip() for word in text.split(",")):
         name = by_name.get(word.lower())
         if name is None:
-            raise UserError(f"columns: {word!r} is none of {', '.join(by_name.values())}")
+            raise UserError(f"columns: {word!r}: expected one of {', '.join(by_name.values())}")
         if name in chosen:
-            raise UserError(f"columns: {name} is named twice")
+            raise UserError(f"columns: {name} is listed more than once")
         chosen.append(name)
-    if HEADERS in chosen and given.text("includeHeaders") is not None and not headers:
-        raise UserError("columns names headers and includeHeaders is false")
+    if HEADERS in chosen and parsed.text("includeHeaders") is not None and not headers:
+        raise UserError("columns: headers requires includeHeaders=true")
     return tuple(chosen)
 
 
-def _group(given: ParsedOptions, client: Mapping[str, str], what: Subscription) -> str:
+def _group(parsed: ParsedOptions, client: Mapping[str, str], subscription: Subscription) -> str:
     """The group under which progress is committed: the same after a restart.
 
     Where the user named none, it follows from what is read. Two queries that read the same should
@@ -361,19 +361,19 @@ def _group(given: ParsedOptions, client: Mapping[str, str], what: Subscription) 
         if not named:
             raise UserError("kafka.group.id='': expected the name of a group")
         return named
-    prefix = given.text("groupIdPrefix")
+    prefix = parsed.text("groupIdPrefix")
     if prefix is not None and not prefix:
         raise UserError("groupIdPrefix='': expected the beginning of a group's name")
-    read = repr((what.topics, what.pattern, what.partitions)).encode()
+    read = repr((subscription.topics, subscription.pattern, subscription.partitions)).encode()
     return f"{prefix or DEFAULT_GROUP_PREFIX}-{hashlib.sha256(read).hexdigest()[:12]}"
 
 
-def _cached_ms(given: ParsedOptions) -> int:
+def _cached_ms(parsed: ParsedOptions) -> int:
     name = "partition.metadata.cache.ttl.ms"
-    found = given.number(name, least=-1)
-    if found == 0:
+    ttl_ms = parsed.number(name, least=-1)
+    if ttl_ms == 0:
         raise UserError(f"{name}='0': expected a time in milliseconds, or -1 for none")
-    return 0 if found is None else max(found, 0)
+    return 0 if ttl_ms is None else max(ttl_ms, 0)
 
 
 def _or(number: int | None, default: int) -> int:

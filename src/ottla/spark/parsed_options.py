@@ -30,7 +30,7 @@ class ParsedOptions:
             if not self._is_known(name):
                 near = get_close_matches(name, self._known, n=1)
                 advice = f"; did you mean {self._known[near[0]]}?" if near else ""
-                raise UserError(f"{name}: format ottla has no such option{advice}")
+                raise UserError(f"{name}: unknown option of format ottla{advice}")
 
     def _is_known(self, name: str) -> bool:
         mine = name in self._known or name.startswith(CLIENT_PREFIX)
@@ -68,7 +68,7 @@ class ParsedOptions:
         }
         for name, instead in owned.items():
             if name in settings:
-                raise UserError(f"kafka.{name} is for the {who} to decide: {instead}")
+                raise UserError(f"kafka.{name} is set by the {who} itself: {instead}")
         if not settings.get("bootstrap.servers"):
             raise UserError("kafka.bootstrap.servers is missing: expected host:port,…")
         return settings

@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and which there are: what a driver asks before it plans.
+"""Partitions of a subscription and their offsets, as the driver fetches them before it plans.
 
 Owns: turning a subscription into partitions and a point into offsets, through a `Session`.
 Never: reads a record. What it finds is judged in `offsets` and cut in `plan`.
@@ -24,115 +24,127 @@ T = TypeVar("T")
 GONE: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
 
 
-async def partitions(session: Session, what: Subscription) -> list[TopicPartition]:
-    """The partitions that are there now; topics that are not have none.
+async def partitions(session: Session, subscription: Subscription) -> list[TopicPartition]:
+    """The partitions that exist now; missing topics have none.
 
     A query that runs outlasts a restart of the brokers (`Session.view`).
     """
-    return _of(what, await session.view(_asked(what)))
+    return _of(subscription, await session.view(_topics_to_list(subscription)))
 
 
-def _asked(what: Subscription) -> Sequence[str] | None:
+def _topics_to_list(subscription: Subscription) -> Sequence[str] | None:
     """The topics to ask for; None: all."""
-    if what.partitions:
-        return sorted({tp.topic for tp in what.partitions})
-    return None if what.pattern is not None else what.topics
+    if subscription.partitions:
+        return sorted({tp.topic for tp in subscription.partitions})
+    return None if subscription.pattern is not None else subscription.topics
 
 
-def _of(what: Subscription, view: ClusterView) -> list[TopicPartition]:
-    if what.partitions:
-        return [tp for tp in what.partitions if view.partition(tp) is not None]
-    if what.pattern is not None:
+def _of(subscription: Subscription, view: ClusterView) -> list[TopicPartition]:
+    if subscription.partitions:
+        return [tp for tp in subscription.partitions if view.partition(tp) is not None]
+    if subscription.pattern is not None:
         names = [
             name
             for name, topic in sorted(view.topics.items())
-            if re.fullmatch(what.pattern, name) and not topic.internal
+            if re.fullmatch(subscription.pattern, name) and not topic.internal
         ]
     else:
-        names = [name for name in what.topics if name in view.topics]
+        names = [name for name in subscription.topics if name in view.topics]
     return sorted(
-        TopicPartition(name, each.index) for name in names for each in view.topics[name].partitions
+        TopicPartition(name, partition.index)
+        for name in names
+        for partition in view.topics[name].partitions
     )
 
 
-async def begun(session: Session, options: SourceOptions) -> list[TopicPartition]:
-    """The partitions of a query that begins: what it names must be there, and a broker too."""
-    what = options.subscription
-    found = _of(what, await _again(options, lambda: session.cluster.refresh(_asked(what))))
-    there = {tp.topic for tp in found}
-    for topic in what.topics:
-        if topic not in there:
+async def initial_partitions(session: Session, options: SourceOptions) -> list[TopicPartition]:
+    """The partitions of a query that starts: what it names must exist."""
+    subscription = options.subscription
+    partitions_found = _of(
+        subscription,
+        await _again(options, lambda: session.cluster.refresh(_topics_to_list(subscription))),
+    )
+    topics = {tp.topic for tp in partitions_found}
+    for topic in subscription.topics:
+        if topic not in topics:
             raise UserError(f"subscribe: there is no topic {topic}")
-    for tp in what.partitions:
-        if tp not in found:
+    for tp in subscription.partitions:
+        if tp not in partitions_found:
             raise UserError(f"assign: there is no partition {tp}")
-    return found
+    return partitions_found
 
 
 async def at(
-    session: Session, options: SourceOptions, found: Iterable[TopicPartition], *, end: bool = False
+    session: Session,
+    options: SourceOptions,
+    partitions_found: Iterable[TopicPartition],
+    *,
+    end: bool = False,
 ) -> Offsets:
     """The offsets of the point where a query begins, or where a batch ends."""
     point, option = (
         (options.end, options.end_option) if end else (options.start, options.start_option)
     )
-    there = list(found)
+    listed_partitions = list(partitions_found)
     if isinstance(point, Edge):
-        return await ends(session, options, dict.fromkeys(there, point.value))
+        return await ends(session, options, dict.fromkeys(listed_partitions, point.value))
     if isinstance(point, AtOffsets):
-        check_named(option, point.offsets, there)
+        check_named(option, point.offsets, listed_partitions)
         edges = {tp: offset for tp, offset in point.offsets.items() if offset < 0}
         return {**point.offsets, **await ends(session, options, edges)}
     if isinstance(point.times_ms, dict):
-        check_named(option, point.times_ms, there)
-    return await _at_times(session, options, point, option, there)
+        check_named(option, point.times_ms, listed_partitions)
+    return await _at_times(session, options, point, option, listed_partitions)
 
 
 async def latest(
-    session: Session, options: SourceOptions, found: Iterable[TopicPartition], now_ms: int
+    session: Session,
+    options: SourceOptions,
+    partitions_found: Iterable[TopicPartition],
+    now_ms: int,
 ) -> Offsets:
     """Where readers of this isolation stop; without what is deleted at this very moment.
 
     With a delay they stop before the first record that is not old enough.
     """
-    last = await ends(session, options, dict.fromkeys(found, LATEST), skip_gone=True)
+    last = await ends(session, options, dict.fromkeys(partitions_found, LATEST), skip_gone=True)
     too_young = options.delays.youngest_ms(last, now_ms)
     if not too_young:
         return last
     due = await list_offsets(session, too_young)
-    young = {tp: one.offset for tp, one in due.succeeded.items() if one.offset is not None}
+    young = {tp: result.offset for tp, result in due.succeeded.items() if result.offset is not None}
     return {tp: min(offset, young.get(tp, offset)) for tp, offset in last.items()}
 
 
 async def earliest(
-    session: Session, options: SourceOptions, found: Iterable[TopicPartition]
+    session: Session, options: SourceOptions, partitions_found: Iterable[TopicPartition]
 ) -> Offsets:
     """Where partitions begin now; without what is deleted at this very moment."""
-    return await ends(session, options, dict.fromkeys(found, EARLIEST), skip_gone=True)
+    return await ends(session, options, dict.fromkeys(partitions_found, EARLIEST), skip_gone=True)
 
 
 async def ends(
     session: Session,
     options: SourceOptions,
-    wanted: Mapping[TopicPartition, int],
+    specs: Mapping[TopicPartition, int],
     *,
     skip_gone: bool = False,
 ) -> Offsets:
-    """The first or last offset of each partition, as `wanted` says."""
+    """The first or last offset of each partition, as `specs` says."""
     committed = options.config().isolation_level == "read_committed"
 
     async def ask() -> Offsets:
-        told = await list_offsets(
+        outcomes = await list_offsets(
             session,
-            {tp: OffsetSpec(number) for tp, number in wanted.items()},
+            {tp: OffsetSpec(number) for tp, number in specs.items()},
             read_committed=committed,
         )
-        for failure in told.failed.values():
+        for failure in outcomes.failed.values():
             if not (skip_gone and isinstance(failure, KafkaError) and failure.code in GONE):
                 raise failure
-        return {tp: one.offset or 0 for tp, one in told.succeeded.items()}
+        return {tp: result.offset or 0 for tp, result in outcomes.succeeded.items()}
 
-    return await _again(options, ask) if wanted else {}
+    return await _again(options, ask) if specs else {}
 
 
 async def bytes_each(session: Session, end: Offsets) -> dict[TopicPartition, float]:
@@ -154,22 +166,22 @@ async def _at_times(
     options: SourceOptions,
     point: AtTimes,
     option: str,
-    there: list[TopicPartition],
+    partitions_read: list[TopicPartition],
 ) -> Offsets:
     async def ask() -> dict[TopicPartition, int | None]:
-        told = await list_offsets(session, {tp: point.time_ms(tp) for tp in there})
-        return {tp: one.offset for tp, one in told.all().items()}
+        outcomes = await list_offsets(session, {tp: point.time_ms(tp) for tp in partitions_read})
+        return {tp: result.offset for tp, result in outcomes.all().items()}
 
     listed = await _again(options, ask)
-    late = [tp for tp in there if listed[tp] is None]
+    late = [tp for tp in partitions_read if listed[tp] is None]
     if late and not point.latest_if_none:
-        said = ", ".join(f"{tp} ({point.time_ms(tp)})" for tp in late)
+        listing = ", ".join(f"{tp} ({point.time_ms(tp)})" for tp in late)
         raise UserError(
-            f"{option}: no record is as late as that in {said}. To begin at the end there, set "
+            f"{option}: no record at or after this time in {listing}. To start at their end, set "
             "startingOffsetsByTimestampStrategy to latest."
         )
     at_end = await ends(session, options, dict.fromkeys(late, LATEST))
-    return {tp: at_end[tp] if (found := listed[tp]) is None else found for tp in there}
+    return {tp: at_end[tp] if (offset := listed[tp]) is None else offset for tp in partitions_read}
 
 
 async def _again(options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:

@@ -41,7 +41,7 @@ async def end_prepared(session: Session, prepared: PreparedTransaction) -> None:
     except KafkaError as refused:
         if refused.code not in SOMEBODY_ELSES:
             raise
-        now = await _kept(session, prepared)
+        now = await _refreshed(session, prepared)
         if now is not None:
             await _commit(session, now)
 
@@ -63,7 +63,7 @@ async def _commit(session: Session, who: PreparedTransaction) -> None:
     (await session.for_each([who.transactional_id], session.transactions, ask)).all()
 
 
-async def _kept(session: Session, prepared: PreparedTransaction) -> PreparedTransaction | None:
+async def _refreshed(session: Session, prepared: PreparedTransaction) -> PreparedTransaction | None:
     """The identity that may end it now; None if it has ended."""
     fields = {
         "transactional_id": prepared.transactional_id,

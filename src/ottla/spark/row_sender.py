@@ -63,7 +63,9 @@ class RowSender:
             return
         topics = rows.column("topic")
         if topics.null_count:
-            raise UserError("a row has no topic: the column topic is null, and so is the option")
+            raise UserError(
+                "a row has no topic: its column topic is null and the option topic is not set"
+            )
         for topic in pc.unique(topics).to_pylist():
             yield topic, rows.filter(pc.equal(topics, topic))
 

@@ -80,7 +80,7 @@ def written(schema: StructType, topic: str | None) -> SinkColumns:
             _check_type(column.name, column.dataType)
             places[column.name] = place
     if "value" not in places:
-        raise UserError("the query has no column named value: that is what the sink writes")
+        raise UserError("no column named value: the sink needs it")
     if topic is None and "topic" not in places:
         raise UserError("topic: expected the option topic, or a column named topic")
     return SinkColumns(

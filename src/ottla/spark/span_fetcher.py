@@ -60,14 +60,14 @@ class _Settings(NamedTuple):
 
     @staticmethod
     def of(config: ClientConfig) -> _Settings:
-        told = config if isinstance(config, ConsumerConfig) else ConsumerConfig()
-        given = told.is_given("max_partition_fetch_bytes")
+        consumer = config if isinstance(config, ConsumerConfig) else ConsumerConfig()
+        has_limit = consumer.is_given("max_partition_fetch_bytes")
         return _Settings(
-            told.fetch_max_wait_ms,
-            told.fetch_min_bytes,
-            told.fetch_max_bytes,
-            told.max_partition_fetch_bytes if given else None,
-            told.client_rack,
+            consumer.fetch_max_wait_ms,
+            consumer.fetch_min_bytes,
+            consumer.fetch_max_bytes,
+            consumer.max_partition_fetch_bytes if has_limit else None,
+            consumer.client_rack,
         )
 
 
@@ -108,8 +108,8 @@ class Fetcher:
             if coming is not None:
                 coming.cancel()
 
-    def _ahead(self, at: Offset) -> Future[Chunk | None] | None:
-        return self._connection.submit(self.fetch(at)) if at < self._span.end else None
+    def _ahead(self, offset: Offset) -> Future[Chunk | None] | None:
+        return self._connection.submit(self.fetch(offset)) if offset < self._span.end else None
 
     def _after(self, chunk: Chunk) -> Offset:
         """Where the records of a chunk end; what is counted there tells how much to ask for."""
@@ -118,7 +118,7 @@ class Fetcher:
         self._seen_offsets += after - chunk.start
         return after
 
-    async def fetch(self, at: Offset) -> Chunk | None:
+    async def fetch(self, offset: Offset) -> Chunk | None:
         """Records from `at` on; None where the rest of the span is lost and may be."""
         deadline = Deadline(self._connection.clock, self._timeout_ms)
         cluster = self._connection.session.cluster
@@ -126,28 +126,28 @@ class Fetcher:
         while not deadline.is_over:
             try:
                 # Codes here are the fetched partition's, given by its leader or a replica.
-                found = await retrying(
-                    cluster, partial(self._fetch_once, cluster, at), deadline, [tp.topic]
+                response = await retrying(
+                    cluster, partial(self._fetch_once, cluster, offset), deadline, [tp.topic]
                 )
             except TimeoutError:
                 break
             except KafkaError as failure:
                 if failure.code is not ErrorCode.offset_out_of_range:
                     raise
-                found = None
-            if found is None:
-                moved = await self._lost(at)
+                response = None
+            if response is None:
+                moved = await self._lost(offset)
                 if moved is None:
                     return None
-                at = moved
-            elif found.records:
-                return Chunk(at, found)
+                offset = moved
+            elif response.records:
+                return Chunk(offset, response)
         raise TimeoutError(
-            f"{tp}: no record at offset {at} in {self._timeout_ms} ms, of the span that ends at "
+            f"{tp}: no record at offset {offset} within {self._timeout_ms} ms, reading up to "
             f"{self._span.end} (kafkaConsumer.pollTimeoutMs)"
         )
 
-    async def _fetch_once(self, cluster: Cluster, at: Offset) -> PartitionResponse | None:
+    async def _fetch_once(self, cluster: Cluster, offset: Offset) -> PartitionResponse | None:
         tp = self._span.partition
         node = self._replica if self._replica >= 0 else await cluster.leader(tp)
         if node < 0:
@@ -155,41 +155,43 @@ class Fetcher:
                 return None
             raise refusal(ErrorCode.leader_not_available, f"{tp} has no leader")
         version = await cluster.version(node, FETCH, at_most=BY_NAME)
-        frame = await cluster.ask_bytes(node, FETCH, version, [self._body(version, at)])
+        frame = await cluster.ask_bytes(node, FETCH, version, [self._body(version, offset)])
         reply = read_fetch_response(version, frame)
         if reply.error_code:
             raise refusal(reply.error_code)
-        [found] = reply.partitions
-        self._replica = found.preferred_replica
-        if found.error_code:
-            raise refusal(ErrorCode(found.error_code), f"{tp} at {at}")
-        return found
+        [response] = reply.partitions
+        self._replica = response.preferred_replica
+        if response.error_code:
+            raise refusal(ErrorCode(response.error_code), f"{tp} at {offset}")
+        return response
 
-    async def _lost(self, at: Offset) -> Offset | None:
+    async def _lost(self, offset: Offset) -> Offset | None:
         """Where to go on after records that are gone; None if nothing of the span is left."""
         span = self._span
-        told = await list_offsets(self._connection.session, {span.partition: OffsetSpec.EARLIEST})
-        listed = told.succeeded.get(span.partition)
+        outcomes = await list_offsets(
+            self._connection.session, {span.partition: OffsetSpec.EARLIEST}
+        )
+        listed = outcomes.succeeded.get(span.partition)
         starts = None if listed is None else listed.offset
         if starts is None:
-            story, moved = "the partition is gone", None
-        elif at < starts:
-            story = f"offset {at} is wanted and the log begins at {starts}"
+            reason, moved = "the partition no longer exists", None
+        elif offset < starts:
+            reason = f"offset {offset} is below the log start offset {starts}"
             moved = starts if starts < span.end else None
         else:
-            story, moved = f"offset {at} is wanted and the log ends before it", None
-        loss = Loss(span.partition, story)
+            reason, moved = f"offset {offset} is beyond the end of the log", None
+        loss = Loss(span.partition, reason)
         if self._fails:
             raise DataLost([loss])
-        log.warning("%s; going on without, because failOnDataLoss is false", loss)
+        log.warning("data loss: %s; continuing, because failOnDataLoss is false", loss)
         return moved
 
-    def _body(self, version: int, at: Offset) -> bytes:
-        size = self.bytes_for(self._span.end - at)
-        asked = {
+    def _body(self, version: int, offset: Offset) -> bytes:
+        size = self.bytes_for(self._span.end - offset)
+        partition = {
             "partition": self._span.partition.partition,
             "current_leader_epoch": -1,
-            "fetch_offset": at,
+            "fetch_offset": offset,
             "last_fetched_epoch": -1,
             "log_start_offset": -1,
             "partition_max_bytes": size,
@@ -204,7 +206,7 @@ class Fetcher:
                 "isolation_level": int(self._read_committed),
                 "session_id": 0,
                 "session_epoch": -1,
-                "topics": [{"topic": self._span.partition.topic, "partitions": [asked]}],
+                "topics": [{"topic": self._span.partition.topic, "partitions": [partition]}],
                 "forgotten_topics_data": [],
                 "rack_id": self._settings.rack,
             },
@@ -216,5 +218,7 @@ class Fetcher:
         """Enough for what is left of the span, and not much more."""
         if self._settings.partition_bytes is not None:
             return self._settings.partition_bytes
-        each = self._seen_bytes / self._seen_offsets if self._seen_offsets else FIRST_GUESS_BYTES
-        return min(max(int(left * each * 1.1), LEAST_BYTES), MOST_BYTES)
+        bytes_per_offset = (
+            self._seen_bytes / self._seen_offsets if self._seen_offsets else FIRST_GUESS_BYTES
+        )
+        return min(max(int(left * bytes_per_offset * 1.1), LEAST_BYTES), MOST_BYTES)

@@ -66,7 +66,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets | None = None
         self._committed: Offsets = {}
         self._batch_at_ms: int | None = None
-        self._partitions: tuple[int, list[TopicPartition]] | None = None
+        self._cached: tuple[int, list[TopicPartition]] | None = None
 
     @cached_property
     def _options(self) -> SourceOptions:
@@ -138,7 +138,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 lambda session: alter_group_offsets(session, self._options.group, news)
             ).all()
         except (KafkaError, OSError) as failure:
-            log.warning("progress is not committed to group %s: %s", self._options.group, failure)
+            log.warning(
+                "cannot commit offsets of group %s, retrying with the next batch: %s",
+                self._options.group,
+                failure,
+            )
         self._committed = done
 
     @property
@@ -146,31 +150,33 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shared(ConsumerConfig, self._options.client)
 
     async def _begin(self, session: Session) -> Offsets:
-        found = await partition_offsets.begun(session, self._options)
-        self._partitions = (self._clock.mono_ms(), found)
-        return await partition_offsets.at(session, self._options, found)
+        partitions = await partition_offsets.initial_partitions(session, self._options)
+        self._cached = (self._clock.mono_ms(), partitions)
+        return await partition_offsets.at(session, self._options, partitions)
 
     async def _now(self, session: Session) -> Offsets:
-        """Where readers can come now. A partition that is gone is simply not there."""
-        found = await self._found(session)
-        return await partition_offsets.latest(session, self._options, found, self._clock.wall_ms())
+        """The latest offsets now; deleted partitions are absent."""
+        partitions = await self._partitions(session)
+        return await partition_offsets.latest(
+            session, self._options, partitions, self._clock.wall_ms()
+        )
 
-    async def _found(self, session: Session) -> list[TopicPartition]:
-        """The partitions, asked for again after `partition.metadata.cache.ttl.ms`.
+    async def _partitions(self, session: Session) -> list[TopicPartition]:
+        """The partitions, fetched again after `partition.metadata.cache.ttl.ms`.
 
-        The client would make us wait for `retry.backoff.ms` before it asks again. Spark looks a
-        hundred times a second whether anything has come: records must not wait for that.
+        The client waits `retry.backoff.ms` between two fetches of metadata. Spark asks for the
+        latest offsets a hundred times a second, and new records must not wait for that.
         """
         now_ms = self._clock.mono_ms()
-        kept_ms = max(self._options.partitions_cached_ms, self._connection.config.retry_backoff_ms)
-        known = self._partitions
-        if known is None or now_ms - known[0] >= kept_ms:
-            known = (
+        cache_ms = max(self._options.partitions_cached_ms, self._connection.config.retry_backoff_ms)
+        cached = self._cached
+        if cached is None or now_ms - cached[0] >= cache_ms:
+            cached = (
                 now_ms,
                 await partition_offsets.partitions(session, self._options.subscription),
             )
-            self._partitions = known
-        return known[1]
+            self._cached = cached
+        return cached[1]
 
     async def _end(self, session: Session, begin: Offsets, everything: bool) -> Offsets:
         end = self._latest = await self._now(session) if self._target is None else self._target
@@ -193,8 +199,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._batch_at_ms is None else self._clock.mono_ms() - self._batch_at_ms
 
     def _report(self, begin: Offsets, until: Offsets, new: Offsets) -> None:
-        found = losses(begin, until, new)
-        if found and self._options.fail_on_data_loss:
-            raise DataLost(found)
-        for loss in found:
-            log.warning("%s; going on without, because failOnDataLoss is false", loss)
+        lost = losses(begin, until, new)
+        if lost and self._options.fail_on_data_loss:
+            raise DataLost(lost)
+        for loss in lost:
+            log.warning("data loss: %s; continuing, because failOnDataLoss is false", loss)

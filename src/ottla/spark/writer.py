@@ -44,10 +44,10 @@ STREAMING: Final = "0"
 """The name of a query's own sink; those in foreachBatch are named by the option ottla.sink."""
 JOB_BATCH: Final = 0
 MAX_NAMES: Final = 100
-PATIENCE_MS: Final = 100
-"""A run begins with many tasks at once. The first takes the ledger over; the others look so often
-whether it has, each for as long as its number says, before they do it themselves."""
-MAX_LOOKS: Final = 20
+TAKEOVER_WAIT_MS: Final = 100
+"""A run starts with many tasks at once. The first takes the commit log over; the others wait this
+long between two reads of it, as many as their number, before they do it themselves."""
+MAX_TAKEOVER_READS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def written(
         turn = doing.turn
         sink, run, batch = Sink(turn.query, name), turn.run, turn.batch
     elif job is None:
-        raise UserError("ottla.sink is for writes in foreachBatch, and this is none")
+        raise UserError("ottla.sink: only for writes inside foreachBatch")
     else:
         sink, run, batch = Sink(job), job, JOB_BATCH
     entry = _entry(options, sink, run, doing.partition if job is None else None)
@@ -164,21 +164,29 @@ def written(
 
 def settle(options: SinkOptions, messages: Sequence[Work | None], watch: StepListener) -> None:
     """Decide the batch that the tasks have prepared."""
-    told = next((work for work in messages if work is not None and work.sink is not None), None)
-    if told is None or told.sink is None:
+    work_done = next(
+        (work for work in messages if work is not None and work.sink is not None), None
+    )
+    if work_done is None or work_done.sink is None:
         return  # at least once, or a batch without a task: there is nothing to decide
     listed = _listed(messages)
-    ledger = _ledger(options, told.sink)
-    _connection(options).run(exactly_once.decide(ledger, told.run, told.batch, listed, watch))
+    ledger = _ledger(options, work_done.sink)
+    _connection(options).run(
+        exactly_once.decide(ledger, work_done.run, work_done.batch, listed, watch)
+    )
 
 
 def unsettle(options: SinkOptions, messages: Sequence[Work | None]) -> None:
     """Give up a batch; what tasks have left that sent no message is found by the next run."""
-    told = next((work for work in messages if work is not None and work.sink is not None), None)
-    if told is None or told.sink is None:
+    work_done = next(
+        (work for work in messages if work is not None and work.sink is not None), None
+    )
+    if work_done is None or work_done.sink is None:
         return
-    ledger = _ledger(options, told.sink)
-    _connection(options).run(exactly_once.give_up(ledger, told.run, told.batch, _listed(messages)))
+    ledger = _ledger(options, work_done.sink)
+    _connection(options).run(
+        exactly_once.give_up(ledger, work_done.run, work_done.batch, _listed(messages))
+    )
 
 
 def _listed(messages: Sequence[Work | None]) -> list[PreparedTransaction]:
@@ -191,25 +199,25 @@ _entries: dict[tuple[Sink, str], Entry] = {}
 
 def _entry(options: SinkOptions, sink: Sink, run: str, partition: int | None) -> Entry:
     """What the ledger says of a run; `partition` is a task's number, None in a batch job."""
-    known = _entries.get((sink, run))
-    if known is None:
+    entry = _entries.get((sink, run))
+    if entry is None:
         ledger = _ledger(options, sink)
-        known = _connection(options).run(
+        entry = _connection(options).run(
             exactly_once.join(ledger, run)
             if partition is None
-            else _patiently(ledger, run, partition)
+            else _wait_for_takeover(ledger, run, partition)
         )
         _entries.clear()  # of a run before
-        _entries[sink, run] = known
-    return known
+        _entries[sink, run] = entry
+    return entry
 
 
-async def _patiently(ledger: StoredCommitLog, run: str, partition: int) -> Entry:
-    for _ in range(min(partition, MAX_LOOKS)):
-        found = await ledger.read()
-        if found is not None and found.run == run:
-            return found
-        await asyncio.sleep(PATIENCE_MS / 1e3)
+async def _wait_for_takeover(ledger: StoredCommitLog, run: str, partition: int) -> Entry:
+    for _ in range(min(partition, MAX_TAKEOVER_READS)):
+        entry = await ledger.read()
+        if entry is not None and entry.run == run:
+            return entry
+        await asyncio.sleep(TAKEOVER_WAIT_MS / 1e3)
     return await exactly_once.take_over(ledger, run)
 
 
@@ -234,7 +242,9 @@ def _prepared(
                 sender.send(first)
                 records = _all_sent(sender, batches)
                 return records, producer.prepare_transaction()
-    raise UserError(f"{MAX_NAMES} transactions of one task are open; end them with ottla")
+    raise UserError(
+        f"{MAX_NAMES} transactions of one task are open; see: ottla transactions abort --query"
+    )
 
 
 @contextmanager
@@ -269,7 +279,7 @@ async def _number(connection: Connection) -> int:
 
 async def _forget(ledger: StoredCommitLog) -> None:
     """A job that is done leaves nothing to remember."""
-    async with ledger.held() as held:
+    async with ledger.acquire() as held:
         await held.write(None)
 
 

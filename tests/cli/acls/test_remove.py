@@ -44,8 +44,8 @@ def test_nothing_to_remove_is_not_asked_about(run: Run) -> None:
 
 
 def test_mistakes_are_said_in_a_line(run: Run, admin: ottla.Admin) -> None:
-    run("acls", "remove").failed(2, "say which rules")
-    run("acls", "remove", "--yes").failed(2, "say which rules")
+    run("acls", "remove").failed(2, "no filter given")
+    run("acls", "remove", "--yes").failed(2, "no filter given")
     run("acls", "remove", "--topic", "", "--yes").failed(2, "--topic: expected a name")
     run("acls", "remove", "--allow", "alice", "--yes").failed(2, "User:NAME")
     assert len(admin.describe_acls()) == 3

@@ -16,4 +16,4 @@ def test_settings_go_back_to_their_default(run: Run, admin: ottla.Admin) -> None
 def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
     run("configs", "delete", "topic", "--name", topic).failed(2, "KEY")
     run("configs", "delete", "topic", "a", "--name", "nowhere").failed(1, "topic nowhere")
-    run("configs", "delete", "group", "x").failed(2, "--name: say which group")
+    run("configs", "delete", "group", "x").failed(2, "--name is required for group")

@@ -24,7 +24,7 @@ def test_a_kind_and_a_name_mean_a_resource(kind: Kind, name: str | None, meant: 
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        (Kind.TOPIC, None, "say which topic"),
+        (Kind.TOPIC, None, "is required for topic"),
         (Kind.BROKER, "one", "expected the id of a broker"),
         (Kind.BROKERS, "1", "broker --name ID"),
     ],

@@ -22,7 +22,7 @@ def test_a_dry_run_changes_nothing(run: Run, admin: ottla.Admin, topic: str) -> 
 
 def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
     run("configs", "set", "topic", "retention.ms", "--name", topic).failed(2, "KEY=VALUE")
-    run("configs", "set", "topic", "retention.ms=1").failed(2, "--name: say which topic")
+    run("configs", "set", "topic", "retention.ms=1").failed(2, "--name is required for topic")
     run("configs", "set", "table", "a=1").failed(2, "KIND")
     run("configs", "set", "topic", "retention.ms=x", "--name", topic).failed(1, "retention.ms")
     run("configs", "set", "broker", "a=1", "--name", "77").failed(1, "no broker 77")

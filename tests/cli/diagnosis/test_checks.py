@@ -68,7 +68,7 @@ DECIDED = DecidedTransaction(
         (
             facts(Partition(0, 0, 0, (0, 1, 2), (0, 1), (2,))),
             Severity.WARN,
-            "2 of 3 copies",
+            "2 of 3 replicas",
             "brokers 2",
         ),
         (
@@ -81,13 +81,13 @@ DECIDED = DecidedTransaction(
         (
             facts(topic_configs={"t": setting("min.insync.replicas", "3")}),
             Severity.WARN,
-            "one broker less",
+            "losing one broker",
             "min.insync.replicas=2 --name t",
         ),
         (
             facts(Partition(0, 0, 0, (0,), (0,), ())),
             Severity.WARN,
-            "one copy",
+            "one replica",
             "reassign",
         ),
         (

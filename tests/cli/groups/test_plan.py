@@ -39,7 +39,7 @@ def test_no_offset_ever_leaves_its_partition(
 
 
 def test_what_was_never_committed_cannot_be_shifted() -> None:
-    with pytest.raises(UserError, match="--shift-by: the group has committed nothing for t-1"):
+    with pytest.raises(UserError, match="--shift-by: the group has no committed offset for t-1"):
         planned(ResetTarget(OffsetMove.SHIFT, 1), ROOM, {A: 7}, {})
 
 

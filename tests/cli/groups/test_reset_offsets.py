@@ -4,7 +4,7 @@ import pytest
 
 import ottla
 from ottla.cli.groups.plan import OffsetMove, ResetTarget
-from ottla.cli.groups.reset_offsets import wished
+from ottla.cli.groups.reset_offsets import reset_target
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
 from tests.asking import Line, batch, produced
@@ -52,10 +52,12 @@ def test_a_group_with_members_is_left_alone(run: Run, topic: str, cli_broker: Br
 
 
 def test_one_move_is_asked_for() -> None:
-    assert wished("earliest", None, None) == ResetTarget(OffsetMove.EARLIEST)
-    assert wished("42", None, None) == ResetTarget(OffsetMove.OFFSET, 42)
-    assert wished(None, "1700000000000", None) == ResetTarget(OffsetMove.TIME, 1_700_000_000_000)
-    assert wished(None, None, -5) == ResetTarget(OffsetMove.SHIFT, -5)
+    assert reset_target("earliest", None, None) == ResetTarget(OffsetMove.EARLIEST)
+    assert reset_target("42", None, None) == ResetTarget(OffsetMove.OFFSET, 42)
+    assert reset_target(None, "1700000000000", None) == ResetTarget(
+        OffsetMove.TIME, 1_700_000_000_000
+    )
+    assert reset_target(None, None, -5) == ResetTarget(OffsetMove.SHIFT, -5)
 
 
 def test_mistakes_are_said_in_a_line(run: Run, group: str) -> None:
@@ -64,4 +66,6 @@ def test_mistakes_are_said_in_a_line(run: Run, group: str) -> None:
     run(*reset, "--to", "latest", "--shift-by", "1").failed(2, "give one of")
     run(*reset, "--to", "start").failed(2, "--to 'start': expected earliest")
     run(*reset, "--to", "latest", "--topic", "nowhere").failed(1, "nowhere")
-    run("groups", "reset-offsets", "nobody", "--to", "latest").failed(2, "say which topics")
+    run("groups", "reset-offsets", "nobody", "--to", "latest").failed(
+        2, "name the topics with --topic"
+    )

@@ -14,7 +14,7 @@ def shown(display: Lines, capsys: pytest.CaptureFixture[str]) -> str:
     total = QueryTotal("clean")
     total.add(BATCH)
     with display:
-        display.heard(BATCH)
+        display.on_batch(BATCH)
     display.summary([total])
     return capsys.readouterr().out
 

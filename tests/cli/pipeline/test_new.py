@@ -12,7 +12,7 @@ def test_a_template_becomes_a_file_that_is_not_overwritten(run: Run, tmp_path: P
     assert made.code == 0
     assert f"ottla pipeline run {path}" in made.out
     assert path.read_text() == templates.text("land")
-    run("pipeline", "new", "views", path).failed(2, "mine.yaml is there already")
+    run("pipeline", "new", "views", path).failed(2, "mine.yaml already exists")
     assert path.read_text() == templates.text("land")
 
 

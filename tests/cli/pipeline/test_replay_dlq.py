@@ -18,7 +18,7 @@ def test_letters_go_back_and_the_rest_is_counted(
     sent = run("pipeline", "replay-dlq", dead, "--reason", "no page")
     assert sent.code == 0
     assert origin in sent.out
-    assert "1 were left" in sent.out
+    assert "1 records skipped" in sent.out
     assert run("pipeline", "replay-dlq", dead, "--json").json == []
 
 

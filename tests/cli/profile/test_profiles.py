@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.profile.cluster import Cluster, Given, chosen, client_config
+from ottla.cli.profile.cluster import Cluster, ClusterOptions, chosen, client_config
 from ottla.cli.profile.profiles import (
     HIDDEN,
     Profiles,
     check_properties,
     file_path,
     load,
+    mask_secrets,
     save,
-    shown,
 )
 from ottla.config.client import AdminConfig, ProducerConfig
 from ottla.model.errors import UserError
@@ -33,22 +33,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("given", "servers"),
     [
-        (Given(), "prod:9092"),
-        (Given(variable="env:1"), "env:1"),
-        (Given(profile="dev", variable="env:1"), "dev:9092"),
-        (Given(before="b:1", profile="dev", variable="env:1"), "b:1"),
-        (Given(after="a:1", before="b:1", profile="dev", variable="env:1"), "a:1"),
+        (ClusterOptions(), "prod:9092"),
+        (ClusterOptions(variable="env:1"), "env:1"),
+        (ClusterOptions(profile="dev", variable="env:1"), "dev:9092"),
+        (ClusterOptions(before="b:1", profile="dev", variable="env:1"), "b:1"),
+        (ClusterOptions(after="a:1", before="b:1", profile="dev", variable="env:1"), "a:1"),
     ],
 )
-def test_what_is_nearer_to_the_command_names_the_cluster(given: Given, servers: str) -> None:
+def test_what_is_nearer_to_the_command_names_the_cluster(
+    given: ClusterOptions, servers: str
+) -> None:
     assert chosen(given, KNOWN) == servers
-    assert chosen(Given(), Profiles({}, None)) == "localhost:9092"
+    assert chosen(ClusterOptions(), Profiles({}, None)) == "localhost:9092"
 
 
 def test_properties_of_a_profile_do_not_go_to_another_cluster_unasked() -> None:
-    assert chosen(Given(after="other:1"), KNOWN).properties == {}
-    assert chosen(Given(variable="other:1"), KNOWN).properties == {}
-    assert chosen(Given(after="other:1", profile="prod"), KNOWN).properties == PROD
+    assert chosen(ClusterOptions(after="other:1"), KNOWN).properties == {}
+    assert chosen(ClusterOptions(variable="other:1"), KNOWN).properties == {}
+    assert chosen(ClusterOptions(after="other:1", profile="prod"), KNOWN).properties == PROD
 
 
 def test_each_client_gets_the_properties_it_has() -> None:
@@ -67,13 +69,13 @@ def test_the_file_is_its_owners_alone_and_survives_a_round(tmp_path: Path) -> No
     assert load(path) == KNOWN.using("dev")
     assert load(tmp_path / "none") == Profiles({}, None)
     path.write_text("{}")
-    with pytest.raises(UserError, match=r"profiles\.json: cannot read the profiles"):
+    with pytest.raises(UserError, match=r"profiles\.json: not a valid profiles file"):
         load(path)
 
 
 def test_secrets_are_never_shown_or_repeated() -> None:
     secret = {"sasl.jaas.config": "x", "ssl.keystore.password": "y", "linger.ms": "1"}
-    assert shown(secret) == {
+    assert mask_secrets(secret) == {
         "linger.ms": "1",
         "sasl.jaas.config": HIDDEN,
         "ssl.keystore.password": HIDDEN,
@@ -102,7 +104,7 @@ def test_profiles_are_added_used_shown_and_removed(
     assert [(row["profile"], row["used"]) for row in rows] == [("away", True), ("here", False)]
     assert "linger.ms" in run("profile", "show", "here").out
     assert run("profile", "remove", "away").code == 0
-    run("profile", "show").failed(2, "none is in use")
+    run("profile", "show").failed(2, "no profile is in use")
     run("profile", "show", "away").failed(2, "no such profile; there are: here")
 
 
@@ -112,7 +114,7 @@ def test_mistakes_are_said_in_a_line(run: Run, home: Path) -> None:
     run("profile", "add", "a", "-b", "h:1", "--set", "linger=1").failed(
         2, "did you mean linger.ms?"
     )
-    run("-b", "h:1", "serve").failed(2, "serve: no options stand before it")
+    run("-b", "h:1", "serve").failed(2, "serve: options must follow the command")
     assert not home.exists()
 
 

@@ -17,5 +17,5 @@ def test_a_plan_names_every_partition(run: Run, topic: str) -> None:
 def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
     run("reassign", "plan", topic, "--brokers", "a").failed(2, "--brokers 'a'")
     run("reassign", "plan", topic, "--brokers", "1,1").failed(2, "different ids")
-    run("reassign", "plan", topic, "-r", 2).failed(2, "2 copies need as many brokers")
+    run("reassign", "plan", topic, "-r", 2).failed(2, "replication factor 2 exceeds")
     run("reassign", "plan", "nowhere").failed(1, "nowhere")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.records.printing import wanted
+from ottla.cli.records.printing import record_filter
 from ottla.client.consumer.record import Record
 from ottla.model.errors import UserError
 
@@ -22,15 +22,15 @@ TOMBSTONE: Record[bytes, bytes] = Record("t", 0, 0, 0, 0, None, None)
     ],
 )
 def test_all_filters_must_hold(filters: list[str], passes: bool) -> None:
-    assert wanted(filters)(RECORD) is passes
+    assert record_filter(filters)(RECORD) is passes
 
 
 def test_nothing_is_found_in_what_is_not_there() -> None:
-    assert not wanted(["value="])(TOMBSTONE)
-    assert wanted([])(TOMBSTONE)
+    assert not record_filter(["value="])(TOMBSTONE)
+    assert record_filter([])(TOMBSTONE)
 
 
 @pytest.mark.parametrize("text", ["value", "offset=1", "header.=x", "value=("])
 def test_a_filter_that_is_none_says_what_was_expected(text: str) -> None:
     with pytest.raises(UserError, match=r"--filter .*: expected"):
-        wanted([text])
+        record_filter([text])

@@ -45,7 +45,7 @@ def test_what_is_wanted_is_printed_and_what_was_read_committed(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     commits, told = Commits(), list[int]()
-    showing = PrintOptions(value, wanted=lambda record: record.value != b"b")
+    showing = PrintOptions(value, accepts=lambda record: record.value != b"b")
     batches = [batch(b"a", b"b"), [], batch(b"c", first=2)]
     count = print_all(batches, showing, ManualClock(0), commits=consumer(commits), tell=told.append)
     assert count == 2

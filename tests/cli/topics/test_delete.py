@@ -24,7 +24,7 @@ def test_a_topic_that_is_not_there_fails_unless_that_is_fine(run: Run, topic: st
 def test_without_a_terminal_nothing_is_deleted_unless_told_so(
     run: Run, admin: ottla.Admin, topic: str
 ) -> None:
-    run("topics", "delete", topic, stdin="y\n").failed(2, "give --yes", "--dry-run")
+    run("topics", "delete", topic, stdin="y\n").failed(2, "use --yes", "--dry-run")
     assert topic in admin.list_topics()
 
 

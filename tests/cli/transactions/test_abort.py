@@ -62,7 +62,7 @@ def test_mistakes_are_said_in_a_line(run: Run) -> None:
     run(*abort).failed(2, "transactional ids, --query, or --partition")
     run(*abort, "x", "--query", "y").failed(2, "give transactional ids")
     run(*abort, "--partition", "t").failed(2, "expected one, such as orders:0")
-    run(*abort, "--partition", "t:0").failed(2, "--start-offset: say which")
+    run(*abort, "--partition", "t:0").failed(2, "--start-offset is required")
     run(*abort, "--partition", "nowhere:0", "--start-offset", 0).failed(1, "nowhere")
 
 

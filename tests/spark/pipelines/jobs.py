@@ -17,7 +17,7 @@ from ottla.client.consumer import record
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines import templates, yaml_file
 from ottla.spark.pipelines.queries import outputs
-from ottla.spark.pipelines.run import Run
+from ottla.spark.pipelines.running_queries import Run
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.topic_ends import TopicEnds
 from ottla.spark.pipelines.views import Views

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.spark.pipelines.group_sync import place_of
+from ottla.spark.pipelines.group_sync import translate_offset
 
 
 @given(
@@ -30,7 +30,7 @@ def test_a_group_goes_on_at_the_first_record_it_has_not_had(
         index = bisect_left(here, offset)
         return (here[index], there[index]) if index < len(here) else None
 
-    placed = place_of(wanted, 0, end, probe)
+    placed = translate_offset(wanted, 0, end, probe)
     index = bisect_left(there, wanted)
     if index == len(there):
         assert not here or placed > here[-1], "nothing that it had is read again"
@@ -40,4 +40,4 @@ def test_a_group_goes_on_at_the_first_record_it_has_not_had(
 
 
 def test_an_empty_mirror_is_begun_at_its_start() -> None:
-    assert place_of(10, 0, 0, lambda _: None) == 0
+    assert translate_offset(10, 0, 0, lambda _: None) == 0

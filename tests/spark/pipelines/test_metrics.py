@@ -14,22 +14,22 @@ from ottla.spark.pipelines.progress import QueryProgress
 
 
 def test_the_last_batch_of_each_query_is_offered() -> None:
-    measures = PipelineMetrics()
-    measures.heard(QueryProgress("clean", 0, 1, 10, 5.0, 9, 50, 0))
-    measures.heard(QueryProgress("clean", 0, 2, 20, 5.0, 9, 50, 0, 7, 1.5))
-    text = generate_latest(measures.registry).decode()
+    metrics = PipelineMetrics()
+    metrics.on_batch(QueryProgress("clean", 0, 1, 10, 5.0, 9, 50, 0))
+    metrics.on_batch(QueryProgress("clean", 0, 2, 20, 5.0, 9, 50, 0, 7, 1.5))
+    text = generate_latest(metrics.registry).decode()
     assert 'ottla_pipeline_rows_in{query="clean"} 20.0' in text
     assert 'ottla_pipeline_lag_records{query="clean"} 7.0' in text
     assert 'ottla_pipeline_lag_s{query="clean"} 1.5' in text
 
 
 def test_numbers_are_served_and_a_port_that_is_taken_is_said() -> None:
-    measures = PipelineMetrics()
-    measures.heard(QueryProgress("clean", 0, 1, 10, 5.0, 9, 50, 0))
-    port = measures.serve(0)
+    metrics = PipelineMetrics()
+    metrics.on_batch(QueryProgress("clean", 0, 1, 10, 5.0, 9, 50, 0))
+    port = metrics.serve(0)
     with urlopen(f"http://127.0.0.1:{port}/metrics") as page:
         assert b'ottla_pipeline_batch{query="clean"} 1.0' in page.read()
     with socket.create_server(("0.0.0.0", 0)) as taken:
         number = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"--metrics-port {number}: "):
-            measures.serve(number)
+            metrics.serve(number)

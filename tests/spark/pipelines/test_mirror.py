@@ -161,7 +161,7 @@ class Second:
         self._clusters = clusters
         self._stage = stage
         self._before = copied(clusters.there)
-        self._taken: list[Record] = []
+        self._write_takeover: list[Record] = []
 
     def life(self) -> list[Record]:
         """Until everything is copied; what a group has read of it here, when it moves over."""
@@ -169,16 +169,16 @@ class Second:
         assert pipeline.group_sync is not None
         self._stage.run(pipeline, self._done)  # QueryFailed if it does not outlast the broker
         GroupSyncing(pipeline.group_sync, SystemClock()).now()
-        return self._taken
+        return self._write_takeover
 
     def _done(self) -> bool:
         here, there = self._clusters.here, self._clusters.there
-        if not self._taken and copied(there) > self._before:
+        if not self._write_takeover and copied(there) > self._before:
             send(here, 3_000, 4_000)
             self._clusters.kill_broker_and_start_it_again(1)
             send(here, 4_000, 5_000)
-            self._taken = take(here, 300)
-        return bool(self._taken) and copied(there) == 5_000
+            self._write_takeover = take(here, 300)
+        return bool(self._write_takeover) and copied(there) == 5_000
 
 
 def take(servers: str, count: int) -> list[Record]:

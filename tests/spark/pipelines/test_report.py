@@ -9,7 +9,7 @@ import pytest
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.report import by_query, draw, read
-from ottla.spark.pipelines.run import History
+from ottla.spark.pipelines.running_queries import History
 
 
 def batch(number: int, query: str = "clean") -> QueryProgress:
@@ -22,8 +22,8 @@ def batch(number: int, query: str = "clean") -> QueryProgress:
 def test_what_a_run_wrote_down_is_drawn(tmp_path: Path, suffix: str, begins: bytes) -> None:
     history = History(str(tmp_path))
     for number in range(3):
-        history.heard(batch(number))
-        history.heard(batch(number, "top"))
+        history.on_batch(batch(number))
+        history.on_batch(batch(number, "top"))
     found = read(tmp_path / "progress.jsonl")
     assert found[0] == batch(0)
     assert {name: len(those) for name, those in by_query(found).items()} == {"clean": 3, "top": 3}

@@ -22,5 +22,5 @@ def test_there_is_one_for_each_job_everybody_needs() -> None:
 
 
 def test_a_name_that_is_none_gets_the_nearest() -> None:
-    with pytest.raises(UserError, match="mirrors: there is no such template; did you mean mirror"):
+    with pytest.raises(UserError, match="mirrors: no such template; did you mean mirror"):
         templates.text("mirrors")

@@ -113,7 +113,7 @@ def test_headers_are_read_and_written_in_sql(spark: SparkSession) -> None:
         ("[{name: s, from: events, deduplicate: nothing}]", "step s: deduplicate: "),
         (
             "[{name: n, sql: SELECT n FROM events}, {name: s, from: n, reject: {x: n > 1}}]",
-            "step s: n has lost _key",
+            "step s: n lacks _key",
         ),
         (
             "[{name: s, sql: SELECT n FROM events, watermark: {column: n, delay: soon}}]",
@@ -153,5 +153,5 @@ def test_a_stream_has_one_watermark_and_repeats_are_known_for_its_delay(
 ) -> None:
     plan = streamed(spark, "").frames["once"]._jdf.queryExecution().toString()
     assert "DeduplicateWithinWatermark" in plan
-    with pytest.raises(UserError, match="step once: _timestamp has a watermark already"):
+    with pytest.raises(UserError, match="step once: _timestamp already has a watermark"):
         streamed(spark, ", within: {column: _timestamp, delay: 1 hour}")

@@ -105,20 +105,20 @@ def sink(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"name": None}, "name: is missing"),
+        ({"name": None}, "name: missing"),
         ({"name": "9"}, "name: '9': expected letters"),
         ({"trigger": "often"}, "trigger: 'often': expected once, or a time such as 5 seconds"),
         ({"sources": {}}, "sources: expected at least one"),
         ({"sinks": []}, "sinks: expected at least one"),
-        ({"surces": {}}, "surces: there is no such name here; did you mean sources?"),
+        ({"surces": {}}, "surces: unknown key; did you mean sources?"),
         (source(pattern="x"), "sources.views: expected one of topic, pattern, assign; got"),
-        (source(format="xml"), "sources.views.format: 'xml' is none of json, avro"),
-        (source(format="json"), "sources.views.schema: is missing"),
-        (source(schema="a INT"), "sources.views.schema: values of format binary have none"),
+        (source(format="xml"), "sources.views.format: 'xml': expected one of json, avro"),
+        (source(format="json"), "sources.views.schema: missing"),
+        (source(schema="a INT"), "sources.views.schema: not allowed for format binary"),
         (source(format="avro", schema="no.avsc"), "sources.views.schema: there is no file no.avsc"),
         (source(format="protobuf", schema="x"), "sources.views.schema: expected a file of descr"),
-        (source(watermark={"column": "at"}), "sources.views.watermark.delay: is missing"),
-        (source(topick="x"), "sources.views.topick: there is no such name here; did you mean"),
+        (source(watermark={"column": "at"}), "sources.views.watermark.delay: missing"),
+        (source(topick="x"), "sources.views.topick: unknown key; did you mean"),
         (
             source(options={"maxOffsetsPerTrigger": "few"}),
             "sources.views.options: maxOffsetsPerTrigger='few': expected",
@@ -126,28 +126,28 @@ def sink(**changes: Any) -> dict[str, Any]:
         (source(options={"max": 1}), "sources.views.options: max: "),
         ({"steps": [{"name": "s"}]}, "steps[0]: expected one of sql, reject, deduplicate"),
         ({"steps": [{"name": "s", "from": "views", "reject": {}}]}, "steps[0].reject: expected a"),
-        ({"steps": [{"name": "views", "sql": "x"}]}, "views: two have this name"),
+        ({"steps": [{"name": "views", "sql": "x"}]}, "views: used for more than one"),
         ({"steps": [{"name": "a b", "sql": "x"}]}, "'a b': expected a name of letters"),
         (
             {"steps": [{"name": "s", "from": "nowhere", "deduplicate": "x"}]},
-            "step s: from: 'nowhere' is none of views, raw",
+            "step s: from: there is no view 'nowhere'; expected one of views, raw",
         ),
         (sink(), "sinks[0]: expected one of topic, parquet, delta, iceberg, console; got none"),
         (sink(topic="t", delta="d"), "sinks[0]: expected one of topic"),
-        (sink(topic="t", mode="some"), "sinks[0].mode: 'some' is none of append, update, complete"),
-        (sink(parquet="p", mode="update"), "sinks[0].mode: 'update': what is written there is"),
-        (sink(delta="p", mode="update"), "sinks[0].mode: 'update': what is written there is"),
+        (sink(topic="t", mode="some"), "sinks[0].mode: 'some': expected one of append, update"),
+        (sink(parquet="p", mode="update"), "sinks[0].mode: 'update': not supported by this sink"),
+        (sink(delta="p", mode="update"), "sinks[0].mode: 'update': not supported by this sink"),
         (sink(topic={"key": "k"}), "sinks[0].topic: expected one of name, name_of; got none"),
-        (sink(topic={"name": "t", "keyy": "k"}), "sinks[0].topic.keyy: there is no such name"),
+        (sink(topic={"name": "t", "keyy": "k"}), "sinks[0].topic.keyy: unknown key"),
         (
             sink(topic={"name": "t", "options": {"kafka.linger.ms": "soon"}}),
             "sinks[0].topic.options: kafka.linger.ms",
         ),
         (sink(console={"rows": "many"}), "sinks[0].console.rows: expected a whole number"),
-        (sink(iceberg={"path": "p"}), "sinks[0].iceberg.table: is missing"),
+        (sink(iceberg={"path": "p"}), "sinks[0].iceberg.table: missing"),
         (sink(topic="t") | {"steps": []} | {"sources": {"o": {"topic": "t"}}},
-         "sink a: from: 'views' is none of o"),
-        ({"sync_groups": {}}, "sync_groups.target: is missing"),
+         "sink a: from: there is no view 'views'; expected one of o"),
+        ({"sync_groups": {}}, "sync_groups.target: missing"),
         ({"sync_groups": {"target": "x", "every": "soon"}}, "sync_groups.every='soon': expected"),
     ],
 )  # fmt: skip
@@ -176,7 +176,7 @@ def test_settings_of_the_command_line_stand_over_the_files(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("a: [", "not YAML"), ("- 1", "expected names and values"), (None, "No such")],
+    [("a: [", "not YAML"), ("- 1", "expected a YAML mapping"), (None, "No such")],
 )
 def test_what_is_no_pipeline_file_is_said_so(tmp_path: Path, text: str | None, said: str) -> None:
     path = tmp_path / "p.yaml"
@@ -189,7 +189,7 @@ def test_what_is_no_pipeline_file_is_said_so(tmp_path: Path, text: str | None, s
 def test_a_file_that_is_not_utf_8_is_said_with_the_place(tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_bytes(b"name: caf\xe9\n")
-    with pytest.raises(UserError, match=r"bad\.yaml: byte 9 is not UTF-8"):
+    with pytest.raises(UserError, match=r"bad\.yaml: not a text file: byte 9 is not UTF-8"):
         yaml_file.load(path)
     path.write_bytes(b"name: good\n")
     with pytest.raises(UserError, match="--set a=\\[: not YAML"):

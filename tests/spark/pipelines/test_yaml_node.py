@@ -38,19 +38,19 @@ def test_what_is_asked_for_is_given() -> None:
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda node: node.text("nothing"), "top.nothing: is missing"),
-        (lambda node: node.text("inner"), "top.inner: expected text, got names and values"),
+        (lambda node: node.text("nothing"), "top.nothing: missing"),
+        (lambda node: node.text("inner"), "top.inner: expected text, got a mapping"),
         (lambda node: node.text("flag"), "top.flag: expected text, got True"),
         (lambda node: node.number("text"), "top.text: expected a whole number, at least 0"),
         (lambda node: node.number("number", least=4), "top.number: expected a whole number"),
         (lambda node: node.texts("items"), "top.items: expected text or a list of texts"),
         (lambda node: node.items("text"), "top.text: expected a list, got 'orders'"),
-        (lambda node: node.items("items")[1].text("key"), "top.items[1].key: is missing"),
-        (lambda node: node.choice("text", ("a", "b")), "top.text: 'orders' is none of a, b"),
+        (lambda node: node.items("items")[1].text("key"), "top.items[1].key: missing"),
+        (lambda node: node.choice("text", ("a", "b")), "top.text: 'orders': expected one of a, b"),
         (lambda node: node.one_of(("text", "list")), "top: expected one of text, list; got text"),
         (lambda node: node.one_of(("x", "y")), "top: expected one of x, y; got none of them"),
-        (lambda node: node.node("text"), "top.text: expected names and values, got 'orders'"),
-        (lambda node: node.node("nothing"), "top.nothing: is missing"),
+        (lambda node: node.node("text"), "top.text: expected a mapping, got 'orders'"),
+        (lambda node: node.node("nothing"), "top.nothing: missing"),
     ],
 )
 def test_a_mistake_names_its_place(ask: Callable[[Node], object], said: str) -> None:
@@ -67,7 +67,7 @@ def test_a_name_that_nobody_asked_for_is_a_mistake_with_the_nearest_known() -> N
 
 
 def test_a_file_of_something_else_is_said_to_be_that() -> None:
-    with pytest.raises(UserError, match="the file: expected names and values, got a list"):
+    with pytest.raises(UserError, match="the file: expected a mapping, got a list"):
         Node([1, 2])
-    with pytest.raises(UserError, match="the name 1 is not text"):
+    with pytest.raises(UserError, match="the key 1 is not text"):
         Node({1: "x"})

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from ottla.testing.history import (
     FINAL,
     INVARIANTS,
-    Begun,
     Commit,
     Ended,
     Event,
@@ -26,6 +25,7 @@ from ottla.testing.history import (
     Outcome,
     Pipe,
     Poll,
+    ProducerInit,
     Send,
     check,
 )
@@ -65,7 +65,7 @@ class HonestLog:
 
     def begin(self) -> None:
         self.lives += 1
-        self.events.append(Begun(f"p{self.lives}", "id", self.tick(), self.tick(), OK))
+        self.events.append(ProducerInit(f"p{self.lives}", "id", self.tick(), self.tick(), OK))
 
     def copy(self, name: str) -> None:
         """Some records of the source to the sink, and the offset after them, or nothing."""

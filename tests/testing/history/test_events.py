@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from ottla.testing.history import (
-    Begun,
     Commit,
     Ended,
     Event,
     Fault,
-    Kept,
     OffsetRead,
     Outcome,
     Owns,
     Pipe,
     Poll,
+    ProducerInit,
     Reset,
+    Retention,
     Send,
     read,
     write,
@@ -27,13 +27,13 @@ ONE_OF_EACH: list[Event] = [
     Send("p", "t-0", "v", 1, 2, Outcome.UNKNOWN, key="k", tombstone=True, transaction="x"),
     Poll("c", "t-0", 3, ((4, "a"), (5, "b")), 6, 0, committed=True, last_stable=5, at_ns=9),
     Owns("c", "g", "t-0", 8, True),
-    Begun("p", "id", 1, 2, Outcome.OK, 1_000),
+    ProducerInit("p", "id", 1, 2, Outcome.OK, 1_000),
     Ended("p", "x", True, 1, 2, Outcome.FAIL),
     Commit("c", "g", "t-0", 7, 1, 2, Outcome.OK, "x", 3),
     OffsetRead("c", "g", "t-0", 7, 1, 2),
     Reset("g", "t-0", 5),
     Pipe("t", "u"),
-    Kept("t-0", start=1),
+    Retention("t-0", start=1),
     Fault("kill -9", 60),
 ]
 

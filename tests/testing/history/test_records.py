@@ -11,9 +11,9 @@ from ottla.testing.history import (
     Ended,
     Event,
     Fault,
-    Kept,
     Outcome,
     Poll,
+    Retention,
     Send,
     check,
 )
@@ -52,7 +52,7 @@ def test_an_unknown_send_that_was_never_written_is_no_violation() -> None:
 def test_what_retention_took_is_not_missed() -> None:
     kept = ((2, "u"), (3, "c"))
     events = swapped(clean(), 8, records=kept)
-    assert check([*swapped(events, 7, records=kept), Kept(TP, start=2)]) == []
+    assert check([*swapped(events, 7, records=kept), Retention(TP, start=2)]) == []
 
 
 def compacted(*final: tuple[int, str]) -> list[Event]:
@@ -65,7 +65,7 @@ def compacted(*final: tuple[int, str]) -> list[Event]:
     return [
         *sends,
         one("b", "b2", 3, tombstone=True),
-        Kept(TP, compacted=True),
+        Retention(TP, compacted=True),
         Poll(FINAL, TP, 0, final),
     ]
 
@@ -103,7 +103,7 @@ MUTATIONS: list[tuple[str, list[Event]]] = [
     ("poll_order", swapped(clean(), 5, records=((1, "b"), (0, "a")))),
     ("poll_order", swapped(clean(), 7, records=((0, "a"), (3, "c")))),
     ("send_order", swapped(clean(), 0, invoked_ns=25)),
-    ("unseen", [*swapped(clean(), 8, records=((2, "u"), (3, "c"))), Kept(TP, start=1)]),
+    ("unseen", [*swapped(clean(), 8, records=((2, "u"), (3, "c"))), Retention(TP, start=1)]),
     ("compaction", compacted((0, "a1"), (3, "b2"))),
     ("compaction", compacted((1, "b1"), (2, "a2"))),
     ("high_watermark", [*clean(), Poll("c1", TP, 1, (), high_watermark=3, leader_epoch=1)]),
@@ -124,7 +124,7 @@ def in_transactions(*final: tuple[int, str]) -> list[Event]:
         Ended("p1", "dropped", False, 3, 3, Outcome.OK),
         one("b", "b1", 4, "who knows"),
         Ended("p1", "who knows", True, 5, 5, Outcome.UNKNOWN),
-        Kept(TP, compacted=True),
+        Retention(TP, compacted=True),
         Poll(FINAL, TP, 0, final, committed=True),
         Poll(FINAL, TP, 0, final),
     ]

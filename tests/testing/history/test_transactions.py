@@ -8,13 +8,13 @@ import pytest
 
 from ottla.testing.history import (
     FINAL,
-    Begun,
     Commit,
     Ended,
     Event,
     OffsetRead,
     Outcome,
     Poll,
+    ProducerInit,
     Reset,
     Send,
     check,
@@ -33,7 +33,7 @@ def sent(value: str, at: str, offset: int, transaction: str, when: int = 0) -> S
 def clean() -> list[Event]:
     """One committed, one aborted, one nobody knows of, over two partitions."""
     return [
-        Begun("p1", "id", 1, 2, OK),
+        ProducerInit("p1", "id", 1, 2, OK),
         sent("a1", A, 0, "first", 3),
         sent("b1", B, 0, "first", 4),
         Commit("p1", "g", "in-0", 10, 5, 6, OK, transaction="first"),
@@ -111,7 +111,12 @@ def test_a_commit_in_spite_of_a_failed_record_is_caught() -> None:
     ],
 )
 def test_a_zombie_is_caught(late: Send | Ended | Commit) -> None:
-    events = [*clean()[:8], Begun("p2", "id", 21, 22, OK), sent("b3", B, 4, "third", 20), late]
+    events = [
+        *clean()[:8],
+        ProducerInit("p2", "id", 21, 22, OK),
+        sent("b3", B, 4, "third", 20),
+        late,
+    ]
     assert "zombie" in found(events)
     assert "zombie" not in found([*events[:-1], replace(late, outcome=UNKNOWN)])
     assert "zombie" not in found([*events[:-1], replace(late, invoked_ns=21)])
@@ -143,5 +148,5 @@ def test_a_transaction_of_unknown_end_holds_it_up_until_its_timeout_or_its_succe
     events = clean()[:11]
     assert "stuck_lso" not in found([*events, *waiting(20, 60 * S)])
     assert "stuck_lso" in found([*events, *waiting(20, 60 * S + LSO_BOUND_NS + S)])
-    successor = Begun("p2", "id", 18, 19, OK)
+    successor = ProducerInit("p2", "id", 18, 19, OK)
     assert "stuck_lso" in found([*events, successor, *waiting(20, LSO_BOUND_NS + S)])

@@ -34,7 +34,7 @@ def add(  # noqa: PLR0913 - a command's options are its parameters
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Let somebody do something, or forbid it; a denial beats every permission.
+    """Add access rules; a denial takes precedence over every permission.
 
     Examples:
       ottla acls add --allow User:alice --operation read --topic orders --group billing

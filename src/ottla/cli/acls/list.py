@@ -35,7 +35,7 @@ def list_(  # noqa: PLR0913 - a command's options are its parameters
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show access rules: all of them, or those that the options describe.
+    """List access rules: all, or those that match the options.
 
     A topic's, a group's or an id's are all that speak of it, by its name, by a beginning of it, or
     as one of all; with --prefixed only those for this very beginning.

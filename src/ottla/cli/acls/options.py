@@ -27,35 +27,44 @@ from ottla.security.acl import ANYWHERE, CLUSTER_NAME, MEANINGFUL
 
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="User:NAME", help="Who may; User:* is everybody. Repeatable."),
+    typer.Option(
+        "--allow",
+        metavar="User:NAME",
+        help="Allow this principal; User:* is everybody. Repeatable.",
+    ),
 ]
 Deny = Annotated[
     list[str] | None,
-    typer.Option("--deny", metavar="User:NAME", help="Who may not, whatever else is allowed."),
+    typer.Option(
+        "--deny", metavar="User:NAME", help="Deny this principal, whatever else is allowed."
+    ),
 ]
 Operations = Annotated[
     list[str] | None,
-    typer.Option("--operation", "-o", metavar="WORD", help="read, write, describe, ... or all."),
+    typer.Option(
+        "--operation",
+        "-o",
+        metavar="WORD",
+        help="Name the operation: read, write, describe, ... or all.",
+    ),
 ]
 Hosts = Annotated[
     list[str] | None,
-    typer.Option("--host", metavar="ADDRESS", help="From where; * is anywhere."),
+    typer.Option("--host", metavar="ADDRESS", help="Restrict to this host; * is any."),
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="NAME", help="A topic; * is every one. Repeatable."),
+    typer.Option("--topic", metavar="NAME", help="Select a topic; * is every topic. Repeatable."),
 ]
 Groups = Annotated[
-    list[str] | None, typer.Option("--group", metavar="NAME", help="A consumer group.")
+    list[str] | None, typer.Option("--group", metavar="NAME", help="Select a consumer group.")
 ]
 TransactionalIds = Annotated[
     list[str] | None,
-    typer.Option("--transactional-id", metavar="ID", help="A producer's transactional id."),
+    typer.Option("--transactional-id", metavar="ID", help="Select a transactional id."),
 ]
-OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
-Prefixed = Annotated[
-    bool, typer.Option("--prefixed", help="Names are beginnings of names: all that start so.")
-]
+OnCluster = Annotated[bool, typer.Option("--cluster", help="Select the cluster itself.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="Treat names as prefixes.")]
 
 Texts: TypeAlias = Sequence[str] | None
 COLUMNS: Final = ("permission", "principal", "operation", "resource", "name", "pattern", "host")
@@ -78,11 +87,13 @@ class AclOptions(NamedTuple):
         """The rules that are described in full."""
         resources, people, operations = self._resources(), self._people(), self._operations()
         if not people:
-            raise UserError("--allow, --deny: say who may, or who may not")
+            raise UserError("--allow or --deny is required: a principal, such as User:ann")
         if not operations:
-            raise UserError("--operation: say what: read, write, describe, ... or all")
+            raise UserError("--operation is required: read, write, describe, ... or all")
         if not resources:
-            raise UserError("--topic, --group, --transactional-id, --cluster: say with which")
+            raise UserError(
+                "a resource is required: --topic, --group, --transactional-id or --cluster"
+            )
         for (kind, _), operation in product(resources, operations):
             _check_operation(kind, operation)
         for host in self.host or ():
@@ -121,7 +132,7 @@ class AclOptions(NamedTuple):
 
     def _resources(self) -> list[tuple[AclKind, str]]:
         if self.cluster and self.prefixed:
-            raise UserError("--cluster and --prefixed: there is one cluster only")
+            raise UserError("--prefixed cannot be combined with --cluster, which has no name")
         named = (
             ("--topic", AclKind.TOPIC, self.topic),
             ("--group", AclKind.GROUP, self.group),

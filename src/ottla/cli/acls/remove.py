@@ -43,7 +43,7 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Remove access rules; what is not said is no condition.
+    """Remove the access rules that match the options.
 
     Without --yes it shows what would go, and asks.
 
@@ -56,7 +56,7 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
         allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed
     )
     if asked == AclOptions():
-        raise UserError("remove: say which rules are meant; --topic, --allow and the like")
+        raise UserError("acls remove: no filter given; use --topic, --allow or another option")
     filters = asked.filters(AclPattern.LITERAL)
     with admin_connection(bootstrap) as admin:
         found = sorted({rule for each in filters for rule in admin.describe_acls(each)})

@@ -10,7 +10,7 @@ BROKERS = ("broker", "address", "rack", "controller", "directories", "bytes", "u
 
 
 def describe(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) -> int:
-    """Show the cluster: its brokers with their disks, and the features it has agreed on.
+    """Show the brokers, their disks and the finalized features.
 
     Examples:
       ottla cluster describe

@@ -12,7 +12,7 @@ COLUMNS = ("severity", "subject", "what", "what to do")
 
 
 def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) -> int:
-    """Say whether every partition can be read and written; the exit code is 1 when one cannot.
+    """Check that every partition can be read and written; exit code 1 if not.
 
     Examples:
       ottla cluster health

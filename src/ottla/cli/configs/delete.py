@@ -13,18 +13,18 @@ from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 
 def delete(
     kind: KindArgument,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Name the settings.")],
     *,
     name: NameOption = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Let settings go back to their default.
+    """Reset settings to their defaults.
 
     Examples:
       ottla configs delete topic retention.ms --name orders
     """
-    wanted = resource(kind, name)
+    target = resource(kind, name)
     with admin_connection(bootstrap) as admin:
-        admin.incremental_alter_configs({wanted: dict.fromkeys(keys)}).all()
+        admin.incremental_alter_configs({target: dict.fromkeys(keys)}).all()
     print(f"deleted {', '.join(keys)}")
     return 0

@@ -19,27 +19,29 @@ SECRET = "(hidden)"
 def describe(
     kind: KindArgument,
     keys: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY", help="Only these settings.")
+        list[str] | None, typer.Argument(metavar="KEY", help="Show only these settings.")
     ] = None,
     *,
     name: NameOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Those at their default too.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show settings at their default too.")
+    ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show settings: those that were changed, or with --all every one.
+    """Show settings: those that were changed, or all with --all.
 
     Examples:
       ottla configs describe topic --name orders
       ottla configs describe broker --name 0 --all
       ottla configs describe topic retention.ms --name orders --json
     """
-    wanted = resource(kind, name)
+    target = resource(kind, name)
     with admin_connection(bootstrap) as admin:
-        found = admin.describe_configs([wanted], names=keys or None, documentation=True).one()
+        entries = admin.describe_configs([target], names=keys or None, documentation=True).one()
     rows = [
         _row(entry)
-        for entry in sorted(found.values(), key=lambda entry: entry.name)
+        for entry in sorted(entries.values(), key=lambda entry: entry.name)
         if everything or keys or not entry.is_default
     ]
     title = f"{kind.value} {name}" if name else kind.value

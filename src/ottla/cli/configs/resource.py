@@ -28,14 +28,14 @@ class Kind(Enum):
 
 
 KindArgument = Annotated[
-    Kind, typer.Argument(metavar="KIND", help="topic, broker, brokers, group or loggers.")
+    Kind, typer.Argument(metavar="KIND", help="Choose topic, broker, brokers, group or loggers.")
 ]
 NameOption = Annotated[
     str | None,
     typer.Option(
         "--name",
         "-n",
-        help="The topic, broker or group; every one but for brokers.",
+        help="Name the topic, broker or group; not for brokers.",
         autocompletion=resource_names,
     ),
 ]
@@ -45,10 +45,12 @@ def resource(kind: Kind, name: str | None) -> Resource:
     """The resource that KIND and --name mean."""
     if kind is Kind.BROKERS:
         if name is not None:
-            raise UserError("--name: brokers are all of them; for one say: broker --name ID")
+            raise UserError(
+                "--name: not allowed with brokers, which means all; for one use: broker --name ID"
+            )
         return Resource.broker(None)
     if not name:
-        raise UserError(f"--name: say which {kind.value} is meant")
+        raise UserError(f"--name is required for {kind.value}")
     if kind is Kind.TOPIC:
         return Resource.topic(name)
     if kind is Kind.GROUP:

@@ -39,8 +39,8 @@ Check: TypeAlias = Callable[[Facts], Iterator[Finding]]
 def examined(facts: Facts, checks: Iterable[Check]) -> list[Finding]:
     """Every finding, the worst first."""
     order = list(Severity)
-    found = [finding for check in checks for finding in check(facts)]
-    return sorted(found, key=lambda one: (order.index(one.severity), one.subject))
+    findings = [finding for check in checks for finding in check(facts)]
+    return sorted(findings, key=lambda finding: (order.index(finding.severity), finding.subject))
 
 
 def no_controller(facts: Facts) -> Iterator[Finding]:
@@ -49,60 +49,60 @@ def no_controller(facts: Facts) -> Iterator[Finding]:
             Severity.BAD,
             "cluster",
             "no broker is the controller: nothing can be created or elected",
-            "look at the brokers' logs for why none could take the office",
+            "look in the brokers' logs for why no controller was elected",
         )
 
 
 def without_leader(facts: Facts) -> Iterator[Finding]:
-    for name, one in _partitions(facts):
-        if one.leader is None:
+    for name, partition in _partitions(facts):
+        if partition.leader is None:
             yield Finding(
                 Severity.BAD,
                 name,
                 "has no leader: it can be neither read nor written",
-                f"start the brokers that hold it: {_listed(one.replicas)}",
+                f"start the brokers that hold it: {_listed(partition.replicas)}",
             )
 
 
 def below_min_isr(facts: Facts) -> Iterator[Finding]:
     for topic in facts.topics:
         least = _number(facts, topic, MIN_ISR)
-        for one in topic.partitions:
-            if one.leader is not None and least is not None and len(one.isr) < least:
+        for partition in topic.partitions:
+            if partition.leader is not None and least is not None and len(partition.isr) < least:
                 yield Finding(
                     Severity.BAD,
-                    f"{topic.name}-{one.index}",
-                    f"has {len(one.isr)} copies in sync, fewer than {MIN_ISR}={least}: "
+                    f"{topic.name}-{partition.index}",
+                    f"has {len(partition.isr)} replicas in sync, fewer than {MIN_ISR}={least}: "
                     "acks=all is refused",
-                    f"bring back {_listed(set(one.replicas) - set(one.isr))}",
+                    f"bring back {_listed(set(partition.replicas) - set(partition.isr))}",
                 )
 
 
 def under_replicated(facts: Facts) -> Iterator[Finding]:
-    for name, one in _partitions(facts):
-        if one.leader is not None and one.under_replicated:
+    for name, partition in _partitions(facts):
+        if partition.leader is not None and partition.under_replicated:
+            behind = _listed(set(partition.replicas) - set(partition.isr))
             yield Finding(
                 Severity.WARN,
                 name,
-                f"{len(one.isr)} of {len(one.replicas)} copies are in sync",
-                f"look at brokers {_listed(set(one.replicas) - set(one.isr))}: are they up, is "
-                "their disk or network slow?",
+                f"{len(partition.isr)} of {len(partition.replicas)} replicas are in sync",
+                f"look at brokers {behind}: are they up, is their disk or network slow?",
             )
 
 
 def disks(facts: Facts) -> Iterator[Finding]:
     for broker, directories in facts.disks.items():
-        for one in directories:
-            subject = f"broker {broker}: {one.path}"
-            if one.failure is not None:
+        for directory in directories:
+            subject = f"broker {broker}: {directory.path}"
+            if directory.failure is not None:
                 yield Finding(
-                    Severity.BAD, subject, f"is offline: {one.failure}", "replace the disk"
+                    Severity.BAD, subject, f"is offline: {directory.failure}", "replace the disk"
                 )
-            elif 0 <= one.usable_bytes < one.total_bytes * NEARLY_FULL:
+            elif 0 <= directory.usable_bytes < directory.total_bytes * NEARLY_FULL:
                 yield Finding(
                     Severity.WARN,
                     subject,
-                    f"{one.usable_bytes * 100 // one.total_bytes} % of the disk is left",
+                    f"{directory.usable_bytes * 100 // directory.total_bytes} % of the disk free",
                     "shorten retention.ms, delete topics, or give it a larger disk",
                 )
 
@@ -124,7 +124,7 @@ def impossible_min_isr(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 Severity.WARN,
                 topic.name,
-                f"{MIN_ISR}={least} with {copies} copies: one broker less stops acks=all",
+                f"{MIN_ISR}={least} with {copies} replicas: losing one broker stops acks=all",
                 f"ottla configs set topic {MIN_ISR}={copies - 1} --name {topic.name}",
             )
 
@@ -136,7 +136,7 @@ def single_copies(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     Severity.WARN,
                     topic.name,
-                    "has one copy though there are more brokers: with its broker it is gone",
+                    "has one replica though there are more brokers: its broker's loss is data loss",
                     "reassign its partitions to more brokers",
                 )
 
@@ -162,36 +162,40 @@ def brokers_disagree(facts: Facts) -> Iterator[Finding]:
             if name in entries
         }
         if len(set(values.values())) > 1:
-            told = ", ".join(f"broker {id}: {value}" for id, value in sorted(values.items()))
+            listing = ", ".join(f"broker {id}: {value}" for id, value in sorted(values.items()))
             yield Finding(
                 Severity.WARN,
                 name,
-                f"differs between brokers ({told})",
+                f"differs between brokers ({listing})",
                 f"ottla configs set brokers {name}=... for all",
             )
 
 
 def unreachable_addresses(facts: Facts) -> Iterator[Finding]:
-    local = [one for one in facts.cluster.brokers if one.host in ("localhost", "127.0.0.1", "::1")]
-    for one in local if len(facts.cluster.brokers) > 1 else ():
+    local = [
+        broker
+        for broker in facts.cluster.brokers
+        if broker.host in ("localhost", "127.0.0.1", "::1")
+    ]
+    for broker in local if len(facts.cluster.brokers) > 1 else ():
         yield Finding(
             Severity.WARN,
-            f"broker {one.id}",
-            f"advertises {one.address}: clients on other machines cannot reach it",
+            f"broker {broker.id}",
+            f"advertises {broker.address}: clients on other machines cannot reach it",
             "set advertised.listeners to a name that they can resolve",
         )
 
 
 def prepared_transactions(facts: Facts) -> Iterator[Finding]:
-    for one in facts.transactions:
-        if one.two_phase and one.started_ms is not None:
+    for transaction in facts.transactions:
+        if transaction.two_phase and transaction.started_ms is not None:
             yield Finding(
                 Severity.WARN,
-                one.id,
+                transaction.id,
                 f"is open for a two-phase commit and never times out; it holds back readers of "
-                f"committed records in {len(one.partitions)} partitions",
-                "let its owner decide it, or where that is gone: "
-                f"ottla transactions abort {one.id} (of a Spark query: --query ID)",
+                f"committed records in {len(transaction.partitions)} partitions",
+                "let its owner decide it, or if there is none any more: "
+                f"ottla transactions abort {transaction.id} (of a Spark query: --query ID)",
             )
 
 
@@ -208,23 +212,25 @@ def hanging_transactions(facts: Facts) -> Iterator[Finding]:
 
 
 def decided_transactions(facts: Facts) -> Iterator[Finding]:
-    for one in facts.decided:
-        stuck = one.transaction
+    for decided in facts.decided:
+        stuck = decided.transaction
         yield Finding(
             Severity.WARN,
             stuck.id,
-            f"is decided ({stuck.state}) and does not end: {len(one.missing)} of its "
+            f"is decided ({stuck.state}) and does not end: {len(decided.missing)} of its "
             f"{len(stuck.partitions)} partitions lack its marker, its id cannot begin another "
             "transaction, and readers of committed records and offsets are held back",
-            one.what_to_do,
+            decided.what_to_do,
         )
 
 
 def leaders_elsewhere(facts: Facts) -> Iterator[Finding]:
     elsewhere = [
         name
-        for name, one in _partitions(facts)
-        if one.leader is not None and one.replicas and one.leader != one.replicas[0]
+        for name, partition in _partitions(facts)
+        if partition.leader is not None
+        and partition.replicas
+        and partition.leader != partition.replicas[0]
     ]
     if elsewhere:
         yield Finding(
@@ -237,12 +243,12 @@ def leaders_elsewhere(facts: Facts) -> Iterator[Finding]:
 
 def silent_clients(facts: Facts) -> Iterator[Finding]:
     for broker, clients in facts.clients.items():
-        for one in clients:
-            if one.software == "unknown":
+        for client in clients:
+            if client.software == "unknown":
                 yield Finding(
                     Severity.NOTE,
                     f"broker {broker}",
-                    f"{one.connections} connections of clients that do not say what they are: "
+                    f"{client.connections} connections of clients that do not send their name: "
                     "they are older than 2019",
                     "update them",
                 )
@@ -278,8 +284,8 @@ ALL: Final[tuple[Check, ...]] = (
 
 def _partitions(facts: Facts) -> Iterator[tuple[str, Partition]]:
     for topic in facts.topics:
-        for one in topic.partitions:
-            yield f"{topic.name}-{one.index}", one
+        for partition in topic.partitions:
+            yield f"{topic.name}-{partition.index}", partition
 
 
 def _number(facts: Facts, topic: Topic, name: str) -> int | None:

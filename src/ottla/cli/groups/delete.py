@@ -17,20 +17,20 @@ from ottla.cli.options import DEFAULT_SERVER, Bootstrap
 def delete(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="GROUP", help="Groups to forget.", autocompletion=group_names),
+        typer.Argument(metavar="GROUP", help="Name the groups.", autocompletion=group_names),
     ],
     *,
     topic: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TOPIC[:PARTITION,...]",
-            help="Only the offsets of this topic.",
+            help="Delete only the offsets of this topic.",
             autocompletion=topic_names,
         ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Forget groups without members, or only their offsets of some topics.
+    """Delete groups without members, or their offsets for some topics.
 
     Examples:
       ottla groups delete old-billing

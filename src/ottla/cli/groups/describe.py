@@ -21,7 +21,9 @@ PARTITIONS = ("group", "topic", "partition", "committed", "end", "lag", "member"
 def describe(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="GROUP", help="All of them by default.", autocompletion=group_names),
+        typer.Argument(
+            metavar="GROUP", help="Name the groups; default: all.", autocompletion=group_names
+        ),
     ] = None,
     *,
     watch: Watch = False,
@@ -29,7 +31,7 @@ def describe(
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show groups: state, members, and how far each partition is behind.
+    """Show groups: state, members, and the lag of each partition.
 
     Examples:
       ottla groups describe billing

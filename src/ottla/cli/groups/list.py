@@ -17,7 +17,7 @@ def list_(
     *,
     state: Annotated[
         list[str] | None,
-        typer.Option(help="Only groups in this state: Stable, Empty, ...; repeatable."),
+        typer.Option(help="Show groups in this state: Stable, Empty, ...; repeatable."),
     ] = None,
     watch: Watch = False,
     interval: Interval = EVERY_S,

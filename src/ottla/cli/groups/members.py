@@ -6,27 +6,26 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.completion import group_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, GroupArgument
 from ottla.model.errors import UserError
 
 COLUMNS = ("member", "instance", "client", "host", "partitions")
 
 
 def members(
-    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
+    group: GroupArgument,
     *,
     remove: Annotated[
         list[str] | None,
-        typer.Option(metavar="MEMBER", help="Put this member or static instance out; repeatable."),
+        typer.Option(metavar="MEMBER", help="Remove this member or static instance; repeatable."),
     ] = None,
-    remove_all: Annotated[bool, typer.Option("--remove-all", help="Put everybody out.")] = False,
+    remove_all: Annotated[bool, typer.Option("--remove-all", help="Remove all members.")] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show the members of a group and their partitions, or put members out.
+    """Show the members of a group and their partitions, or remove members.
 
     Examples:
       ottla groups members billing

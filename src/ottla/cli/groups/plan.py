@@ -86,7 +86,7 @@ def _target(
             return committed.get(partition, bounds.end)
         case OffsetMove.SHIFT:
             if partition not in committed:
-                raise UserError(f"--shift-by: the group has committed nothing for {partition}")
+                raise UserError(f"--shift-by: the group has no committed offset for {partition}")
             return committed[partition] + wish.number
         case OffsetMove.TIME:
             found = at_time[partition]

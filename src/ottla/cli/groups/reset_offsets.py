@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 from ottla.cli.argument_parsing import INT64_MAX, moment_ms, topic_partitions, whole_number
-from ottla.cli.completion import group_names, topic_names
+from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, planned
 from ottla.cli.offsets.list import expanded
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, GroupArgument
 from ottla.client.admin.sync import Admin
 from ottla.model.clock import SystemClock
 from ottla.model.errors import ErrorCode, KafkaError, UserError
@@ -31,47 +31,53 @@ ShiftBy = Annotated[
         metavar="N",
         min=-INT64_MAX,
         max=INT64_MAX,
-        help="Forward, or back where it is negative.",
+        help="Move by this many records; negative is back.",
     ),
 ]
 
 
 ToTime = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="The first record at a time or later; 2h is two hours ago."),
+    typer.Option(
+        metavar="TIME", help="Move to the first record at or after this time; 2h: 2 hours ago."
+    ),
 ]
 
 
 def reset_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names)],
+    group: GroupArgument,
     *,
     topic: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TOPIC[:PARTITION,...]",
-            help="Which; all it committed by default.",
+            help="Name the topics; default: all the group has committed.",
             autocompletion=topic_names,
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option(metavar="WHERE", help="earliest, latest, current or an offset.")
+        str | None,
+        typer.Option(metavar="WHERE", help="Move to earliest, latest, current or an offset."),
     ] = None,
     to_time: ToTime = None,
     shift_by: ShiftBy = None,
     execute: Annotated[
-        bool, typer.Option("--execute/--dry-run", help="Do it; otherwise it is only shown.")
+        bool,
+        typer.Option(
+            "--execute/--dry-run", help="Apply the change; without it the plan is only shown."
+        ),
     ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Move where a group without members goes on. Without --execute it is only shown.
+    """Reset the offsets of a group without members; --execute applies it.
 
     Examples:
       ottla groups reset-offsets billing --to earliest
       ottla groups reset-offsets billing --topic orders:0 --shift-by -1 --execute
       ottla groups reset-offsets billing --topic orders --to-time 2h
     """
-    wish = wished(to, to_time, shift_by)
+    target = reset_target(to, to_time, shift_by)
     chosen = [topic_partitions("--topic", text) for text in topic or ()]
     with admin_connection(bootstrap) as admin:
         require_inactive(admin, group)
@@ -80,9 +86,9 @@ def reset_offsets(
         }
         partitions = expanded(admin, chosen) if chosen else sorted(committed)
         if not partitions:
-            raise UserError(f"{group} has committed nothing; say which topics with --topic")
-        times = at_time(admin, partitions, wish.number) if wish.move is OffsetMove.TIME else {}
-        plan = planned(wish, bounds(admin, partitions), committed, times)
+            raise UserError(f"{group} has no committed offsets; name the topics with --topic")
+        times = at_time(admin, partitions, target.number) if target.move is OffsetMove.TIME else {}
+        plan = planned(target, bounds(admin, partitions), committed, times)
         if execute:
             admin.alter_group_offsets(group, plan).all()
     rows = _rows(group, plan, committed)
@@ -90,7 +96,7 @@ def reset_offsets(
     return 0
 
 
-def wished(to: str | None, to_time: str | None, shift_by: int | None) -> ResetTarget:
+def reset_target(to: str | None, to_time: str | None, shift_by: int | None) -> ResetTarget:
     """The one move that was asked for."""
     given = [each for each in (to, to_time, shift_by) if each is not None]
     if len(given) != 1:
@@ -119,7 +125,7 @@ def require_inactive(admin: Admin, group: str) -> None:
         raise KafkaError(
             ErrorCode.non_empty_group,
             f"{group} has {len(described.members)} members ({described.state}): stop them first, "
-            "or put them out with: ottla groups members --remove-all",
+            "or remove them with: ottla groups members --remove-all",
         )
 
 

@@ -95,7 +95,7 @@ def run(arguments: Sequence[str]) -> int:
         elif action == "add":
             _add(options, _to_add(parser, options))
         else:
-            _remove(options, _wanted(parser, options))
+            _remove(options, _entries_of(parser, options))
     except (ToolError, KafkaError, UserError) as error:
         print(f"Error while executing ACL command: {error}")
         return 1
@@ -105,9 +105,9 @@ def run(arguments: Sequence[str]) -> int:
 def _list(parser: Arguments, options: Namespace) -> None:
     resources = _resources(parser, options)
     principals = _principals(options.principal)
-    filters = [each.filter for each in resources] or [AclFilter()]
+    filters = [filter.filter for filter in resources] or [AclFilter()]
     with admin_connection(bootstrap(options)) as admin:
-        rules = sorted({rule for each in filters for rule in admin.describe_acls(each)})
+        rules = sorted({rule for filter in filters for rule in admin.describe_acls(filter)})
     if not principals:
         _show(by_resource(rules))
     for principal in principals:
@@ -115,31 +115,31 @@ def _list(parser: Arguments, options: Namespace) -> None:
         _show(by_resource(rule for rule in rules if rule.principal == principal))
 
 
-def _show(found: Entries) -> None:
-    for resource, entries in found.items():
+def _show(entries_by_resource: Entries) -> None:
+    for resource, entries in entries_by_resource.items():
         lines = "\n".join(f"\t{entry}" for entry in entries)
         print(f"Current ACLs for resource `{resource}`:\n{lines}\n")
 
 
 def by_resource(rules: Iterable[AclRule]) -> dict[Resource, list[Entry]]:
     """Rules as the tool shows them: under what they are about."""
-    found: dict[Resource, list[Entry]] = {}
+    entries_by_resource: dict[Resource, list[Entry]] = {}
     for rule in rules:
         resource = Resource(rule.kind, rule.name, rule.pattern)
         entry = Entry(rule.principal, rule.host, rule.operation, rule.permission)
-        found.setdefault(resource, []).append(entry)
-    return found
+        entries_by_resource.setdefault(resource, []).append(entry)
+    return entries_by_resource
 
 
-def _add(options: Namespace, wanted: Entries) -> None:
+def _add(options: Namespace, entries_by_resource: Entries) -> None:
     with admin_connection(bootstrap(options)) as admin:
-        for resource, entries in wanted.items():
-            known = set(admin.describe_acls(resource.filter))
+        for resource, entries in entries_by_resource.items():
+            existing = set(admin.describe_acls(resource.filter))
             rules = [_rule(resource, entry) for entry in entries]
             for entry, rule in zip(entries, rules, strict=True):
-                if rule in known:
+                if rule in existing:
                     print(f"Acl (pattern={resource}, entry={entry}) already exists.")
-            new = [rule for rule in rules if rule not in known]
+            new = [rule for rule in rules if rule not in existing]
             if new:
                 lines = "\n".join(f"\t{entry}" for entry in by_resource(new)[resource])
                 print(f"Adding ACLs for resource `{resource}`: \n {lines}\n")
@@ -150,10 +150,10 @@ def _rule(about: Resource, says: Entry) -> AclRule:
     return AclRule(*about, says.principal, says.host, says.operation, says.permission)
 
 
-def _remove(options: Namespace, wanted: Entries) -> None:
+def _remove(options: Namespace, entries_by_resource: Entries) -> None:
     agreed = {
         resource: entries
-        for resource, entries in wanted.items()
+        for resource, entries in entries_by_resource.items()
         if options.force or _confirmed(resource, entries)
     }
     with admin_connection(bootstrap(options)) as admin:
@@ -162,8 +162,8 @@ def _remove(options: Namespace, wanted: Entries) -> None:
 
 
 def _remove_all(admin: Admin, resource: Resource, entries: Sequence[Entry]) -> None:
-    each = [resource.filter._replace(**entry._asdict()) for entry in entries]
-    admin.delete_acls(each or [resource.filter]).all()
+    filters = [resource.filter._replace(**entry._asdict()) for entry in entries]
+    admin.delete_acls(filters or [resource.filter]).all()
 
 
 def _confirmed(resource: Resource, entries: Sequence[Entry]) -> bool:
@@ -182,15 +182,15 @@ def _to_add(parser: Arguments, options: Namespace) -> Entries:
         parser.error(
             f"A '--resource-pattern-type' value of '{pattern.name}' is not valid when adding acls."
         )
-    wanted = _wanted(parser, options)
-    if not all(wanted.values()):
+    entries_by_resource = _entries_of(parser, options)
+    if not all(entries_by_resource.values()):
         parser.error(
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
         )
-    return wanted
+    return entries_by_resource
 
 
-def _wanted(parser: Arguments, options: Namespace) -> Entries:
+def _entries_of(parser: Arguments, options: Namespace) -> Entries:
     """What the options describe; no entries of a resource are all of them."""
     resources = _resources(parser, options)
     if not resources:
@@ -198,15 +198,17 @@ def _wanted(parser: Arguments, options: Namespace) -> Entries:
             "You must provide at least one resource: --topic <topic> or --cluster or "
             "--group <group> or --delegation-token <Delegation Token ID>"
         )
-    wanted: dict[Resource, dict[Entry, None]] = {}
+    entries_by_resource: dict[Resource, dict[Entry, None]] = {}
     for resource, operations in _operations(options, resources):
-        wanted.setdefault(resource, {}).update(dict.fromkeys(_entries(options, operations)))
-    for resource, entries in wanted.items():
+        entries_by_resource.setdefault(resource, {}).update(
+            dict.fromkeys(_entries(options, operations))
+        )
+    for resource, entries in entries_by_resource.items():
         valid = (*MEANINGFUL[resource.kind], AclOperation.ALL)
         if any(entry.operation not in valid for entry in entries):
-            names = ", ".join(each.name for each in valid)
+            names = ", ".join(operation.name for operation in valid)
             parser.error(f"ResourceType {resource.kind.name} only supports operations [{names}]")
-    return {resource: sorted(entries) for resource, entries in wanted.items()}
+    return {resource: sorted(entries) for resource, entries in entries_by_resource.items()}
 
 
 def _operations(
@@ -214,8 +216,8 @@ def _operations(
 ) -> list[tuple[Resource, Sequence[AclOperation]]]:
     """Each resource with what is done to it: as it was said, or as producers and consumers do."""
     if not (options.producer or options.consumer):
-        said = [_operation(text) for text in options.operation or ("All",)]
-        return [(resource, said) for resource in resources]
+        operations_named = [_operation(text) for text in options.operation or ("All",)]
+        return [(resource, operations_named) for resource in resources]
     roles: list[tuple[bool, AclKind, Sequence[AclOperation]]] = [
         (options.producer, AclKind.TOPIC, PRODUCES),
         (options.producer, AclKind.TRANSACTIONAL_ID, WRITES),
@@ -223,13 +225,13 @@ def _operations(
         (options.consumer, AclKind.TOPIC, READS),
         (options.consumer, AclKind.GROUP, (AclOperation.READ,)),
     ]
-    found = [
+    pairs = [
         (resource, operations)
-        for asked, kind, operations in roles
+        for requested, kind, operations in roles
         for resource in (*resources, CLUSTER)
-        if asked and resource.kind is kind
+        if requested and resource.kind is kind
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(pairs))
 
 
 def _entries(options: Namespace, operations: Sequence[AclOperation]) -> list[Entry]:
@@ -248,14 +250,14 @@ def _entries(options: Namespace, operations: Sequence[AclOperation]) -> list[Ent
 
 def _resources(parser: Arguments, options: Namespace) -> list[Resource]:
     pattern = _pattern(parser, options)
-    found = [
+    resources = [
         Resource(kind, name.strip(), pattern)
         for option, kind in NAMED.items()
         for name in getattr(options, option) or ()
     ]
     if pattern is AclPattern.LITERAL and (options.cluster or options.idempotent):
-        found.append(CLUSTER)
-    return found
+        resources.append(CLUSTER)
+    return resources
 
 
 def _pattern(parser: Arguments, options: Namespace) -> AclPattern:
@@ -269,14 +271,14 @@ def _operation(text: str) -> AclOperation:
     return OPERATIONS.get(text.strip().upper(), AclOperation.UNKNOWN)
 
 
-def _principals(given: Iterable[str] | None) -> list[str]:
-    found = [text.strip() for text in given or ()]
-    for text in found:
+def _principals(texts: Iterable[str] | None) -> list[str]:
+    principals = [text.strip() for text in texts or ()]
+    for text in principals:
         if ":" not in text:
             raise ToolError(
                 f"expected a string in format principalType:principalName but got {text}"
             )
-    return found
+    return principals
 
 
 def _check(parser: Arguments, options: Namespace) -> None:
@@ -284,7 +286,7 @@ def _check(parser: Arguments, options: Namespace) -> None:
     for used, others in NOT_TOGETHER.items():
         for other in others:
             if getattr(options, used) and getattr(options, other):
-                names = [f'"[{each.replace("_", "-")}]"' for each in (used, other)]
+                names = [f'"[{option.replace("_", "-")}]"' for option in (used, other)]
                 parser.error(f"Option {names[0]} can't be used with option {names[1]}")
     if options.principal and not options.list:
         parser.error("The --principal option is only available if --list is set")

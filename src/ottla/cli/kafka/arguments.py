@@ -36,7 +36,9 @@ class Arguments(argparse.ArgumentParser):
     def cluster(self, *, broker_list: bool = False) -> None:
         """Where the cluster is, in every spelling there has been."""
         self.add_argument("--bootstrap-server", metavar="HOST:PORT,...")
-        self.add_argument("--zookeeper", metavar="HOST:PORT/CHROOT", help="look brokers up there")
+        self.add_argument(
+            "--zookeeper", metavar="HOST:PORT/CHROOT", help="connect to these brokers"
+        )
         self.add_argument("--command-config", type=Path, metavar="FILE")
         if broker_list:
             self.add_argument("--broker-list", metavar="HOST:PORT,...")

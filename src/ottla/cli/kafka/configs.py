@@ -54,8 +54,8 @@ def run(arguments: Sequence[str]) -> int:
             else:
                 _alter(admin, kind, name, options)
     except (ToolError, KafkaError) as error:
-        said = " ".join(arguments)
-        print(f"Error while executing config command with args '{said}'", file=sys.stderr)
+        command_line = " ".join(arguments)
+        print(f"Error while executing config command with args '{command_line}'", file=sys.stderr)
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -111,7 +111,7 @@ def _describe(admin: Admin, kind: ResourceKind, name: str | None, *, everything:
 
 
 def _describe_one(admin: Admin, resource: Resource, *, everything: bool) -> None:
-    found = admin.describe_configs([resource], synonyms=True).one()
+    entries = admin.describe_configs([resource], synonyms=True).one()
     named = resource.kind.name.lower().replace("_", "-")
     if not resource.name:
         print(f"Default configs for {named}s in the cluster are:")
@@ -119,14 +119,16 @@ def _describe_one(admin: Admin, resource: Resource, *, everything: bool) -> None
     else:
         print(f"{'All' if everything else 'Dynamic'} configs for {named} {resource.name} are:")
         own = OWN[resource.kind]
-    for entry in sorted(found.values(), key=lambda entry: entry.name):
+    for entry in sorted(entries.values(), key=lambda entry: entry.name):
         if everything or entry.source is own:
             print(entry_line(entry))
 
 
 def entry_line(entry: ConfigEntry) -> str:
     """`  name=value sensitive=false synonyms={SOURCE:name=value, ...}`."""
-    synonyms = ", ".join(f"{one.source.name}:{one.name}={one.value}" for one in entry.synonyms)
+    synonyms = ", ".join(
+        f"{synonym.source.name}:{synonym.name}={synonym.value}" for synonym in entry.synonyms
+    )
     value = "null" if entry.value is None else entry.value
     sensitive = str(entry.sensitive).lower()
     return f"  {entry.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
@@ -156,14 +158,14 @@ def _alter(admin: Admin, kind: ResourceKind, name: str | None, options: Namespac
 
 def listed_pairs(text: str) -> dict[str, str]:
     """`k1=v1,k2=[v21,v22]`: brackets hold values with commas."""
-    found, at = {}, 0
-    while at < len(text):
-        pair = _PAIR.match(text, at)
+    values, position = {}, 0
+    while position < len(text):
+        pair = _PAIR.match(text, position)
         if pair is None:
             raise UserError(f"--add-config {text!r}: expected key=value,key=[value,value]")
-        found[pair[1]] = pair[2].strip().removeprefix("[").removesuffix("]")
-        at = pair.end()
-    return found
+        values[pair[1]] = pair[2].strip().removeprefix("[").removesuffix("]")
+        position = pair.end()
+    return values
 
 
 def _parser() -> Arguments:

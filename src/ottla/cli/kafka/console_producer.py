@@ -69,6 +69,6 @@ def _parser() -> Arguments:
         parser.add_argument(f"--{option}", action="append", metavar="KEY=VALUE")
     for option in SETTINGS:
         parser.add_argument(f"--{option.replace('_', '-')}", metavar="VALUE")
-    parser.add_argument("--line-reader", help="accepted: there is one, which reads lines")
+    parser.add_argument("--line-reader", help="accept and ignore: the only reader reads lines")
     parser.flag("--sync")
     return parser

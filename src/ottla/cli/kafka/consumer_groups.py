@@ -154,7 +154,7 @@ def _parser() -> Arguments:
     parser.add_argument("--topic", action="append")
     parser.add_argument("--state", nargs="?", const="")
     parser.add_argument("--type", nargs="?", const="")
-    parser.add_argument("--timeout", type=int, help="accepted, as Kafka's tool has it")
+    parser.add_argument("--timeout", type=int, help="accept and ignore, for compatibility")
     for flag in ("all-groups", "all-topics", "members", "offsets", "verbose"):
         parser.flag(f"--{flag}")
     group_resets.add_options(parser)

@@ -55,17 +55,19 @@ def reset(admin: Admin, options: Namespace, groups: list[str]) -> None:
         plan = _plan(admin, options, group)
         if options.execute:
             admin.alter_group_offsets(group, plan).all()
-        rows += [(group, one, offset) for one, offset in plan.items()]
+        rows += [(group, partition, offset) for partition, offset in plan.items()]
     if options.export:
         table = csv.writer(sys.stdout, lineterminator="\n")
-        for group, one, offset in rows:
+        for group, partition, offset in rows:
             named = (group,) if len(groups) > 1 else ()
-            table.writerow((*named, one.topic, one.partition, offset))
+            table.writerow((*named, partition.topic, partition.partition, offset))
         print()
         return
     print()
-    shown = [(group, one.topic, one.partition, offset) for group, one, offset in rows]
-    for line in lines(COLUMNS, shown):
+    cells = [
+        (group, partition.topic, partition.partition, offset) for group, partition, offset in rows
+    ]
+    for line in lines(COLUMNS, cells):
         print(line)
 
 
@@ -85,27 +87,33 @@ def _is_inactive(admin: Admin, group: str) -> bool:
 
 
 def _plan(admin: Admin, options: Namespace, group: str) -> dict[TopicPartition, int]:
-    committed = {one: found.offset for one, found in admin.list_group_offsets(group).all().items()}
+    committed = {
+        partition: committed_offset.offset
+        for partition, committed_offset in admin.list_group_offsets(group).all().items()
+    }
     if options.from_file is not None:
-        wanted = _from_file(options.from_file, group)
-        room = bounds(admin, wanted)
-        return {one: min(max(at, room[one].start), room[one].end) for one, at in wanted.items()}
+        targets = _from_file(options.from_file, group)
+        room = bounds(admin, targets)
+        return {
+            partition: min(max(offset, room[partition].start), room[partition].end)
+            for partition, offset in targets.items()
+        }
     if options.all_topics:
         partitions: Iterable[TopicPartition] = sorted(committed)
     elif options.topic:
-        chosen = [topic_partitions("--topic", text) for text in options.topic]
-        partitions = expanded(admin, chosen)
+        selections = [topic_partitions("--topic", text) for text in options.topic]
+        partitions = expanded(admin, selections)
     else:
         raise ToolError("One of the reset scopes should be defined: --all-topics, --topic.")
-    wish = _wish(options)
-    times = at_time(admin, partitions, wish.number) if wish.move is OffsetMove.TIME else {}
-    return planned(wish, bounds(admin, partitions), committed, times)
+    target = _reset_target(options)
+    times = at_time(admin, partitions, target.number) if target.move is OffsetMove.TIME else {}
+    return planned(target, bounds(admin, partitions), committed, times)
 
 
-def _wish(options: Namespace) -> ResetTarget:
-    given = [
-        wish
-        for wish in (
+def _reset_target(options: Namespace) -> ResetTarget:
+    targets = [
+        target
+        for target in (
             ResetTarget(OffsetMove.EARLIEST) if options.to_earliest else None,
             ResetTarget(OffsetMove.LATEST) if options.to_latest else None,
             ResetTarget(OffsetMove.CURRENT) if options.to_current else None,
@@ -115,14 +123,14 @@ def _wish(options: Namespace) -> ResetTarget:
             None if options.shift_by is None else ResetTarget(OffsetMove.SHIFT, options.shift_by),
             _moment(options),
         )
-        if wish is not None
+        if target is not None
     ]
-    if len(given) != 1:
+    if len(targets) != 1:
         raise ToolError(
             "Option [reset-offsets] takes one of these options: [to-offset], [shift-by], "
             "[to-datetime], [by-duration], [to-earliest], [to-latest], [to-current], [from-file]"
         )
-    return given[0]
+    return targets[0]
 
 
 def _moment(options: Namespace) -> ResetTarget | None:
@@ -136,22 +144,22 @@ def _moment(options: Namespace) -> ResetTarget | None:
 
 def iso_duration_ms(text: str) -> int:
     """`P1DT2H`, as ISO 8601 has it."""
-    found = _DURATION.fullmatch(text)
-    if found is None or not any(found.groups()):
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
         raise UserError(f"--by-duration {text!r}: expected a duration such as P1DT2H30M")
-    return sum(int(part or 0) * ms for part, ms in zip(found.groups(), _PARTS_MS, strict=True))
+    return sum(int(part or 0) * ms for part, ms in zip(match.groups(), _PARTS_MS, strict=True))
 
 
 def _from_file(path: Path, group: str) -> dict[TopicPartition, int]:
     """What --export printed: topic, partition, offset; with several groups the group first."""
-    found = {}
+    offsets = {}
     try:
         for row in csv.reader(path.read_text(encoding="utf-8").splitlines()):
             if row and (len(row) == 3 or row[0] == group):
                 topic, partition, offset = row[-3:]
-                found[TopicPartition(topic, int(partition))] = int(offset)
+                offsets[TopicPartition(topic, int(partition))] = int(offset)
     except OSError as error:
         raise UserError(f"--from-file {path}: {error.strerror}") from None
     except ValueError:
         raise UserError(f"--from-file {path}: expected lines such as orders,0,42") from None
-    return found
+    return offsets

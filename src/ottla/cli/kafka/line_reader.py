@@ -35,10 +35,10 @@ class LineReader(NamedTuple):
         """
         values: dict[str, object] = {}
         for name in cls._fields:
-            given = properties.get(name.replace("_", "."))
-            if given is not None:
+            text_given = properties.get(name.replace("_", "."))
+            if text_given is not None:
                 flag = name in ("parse_key", "parse_headers", "ignore_error")
-                values[name] = given.strip().lower() == TRUE if flag else given
+                values[name] = text_given.strip().lower() == TRUE if flag else text_given
         reader = cls(**values)  # type: ignore[arg-type]
         reader._check()
         return reader

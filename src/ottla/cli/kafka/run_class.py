@@ -37,7 +37,7 @@ def _parser() -> Arguments:
     parser = Arguments("kafka-run-class.sh kafka.tools.DumpLogSegments", "Print log files.")
     parser.add_argument("--files", required=True, metavar="FILE,...")
     parser.add_argument("--max-bytes", type=int, default=NO_LIMIT)
-    parser.add_argument("--max-message-size", type=int, help="accepted, as Kafka's tool has it")
+    parser.add_argument("--max-message-size", type=int, help="accept and ignore, for compatibility")
     for flag in (
         "print-data-log",
         "deep-iteration",

@@ -28,7 +28,7 @@ def run(arguments: Sequence[str], log_dir: Path) -> int:
 
 def _parser() -> Arguments:
     parser = Arguments("kafka-server-start.sh", "Run a broker.")
-    parser.add_argument("-daemon", action="store_true", help="in the background")
+    parser.add_argument("-daemon", action="store_true", help="run in the background")
     parser.add_argument("file", type=Path, metavar="server.properties")
     parser.add_argument("--override", action="append", metavar="KEY=VALUE")
     return parser

@@ -9,7 +9,7 @@ import asyncio
 from argparse import Namespace
 from typing import Final
 
-from ottla.cli.options import DEFAULT_SERVER
+from ottla.cli.profile.cluster import DEFAULT_SERVER
 from ottla.model.errors import UserError
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode

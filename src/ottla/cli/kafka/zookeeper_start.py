@@ -51,6 +51,6 @@ def jars() -> Path:
 
 def _parser() -> Arguments:
     parser = Arguments("zookeeper-server-start.sh", "Run a ZooKeeper server.")
-    parser.add_argument("-daemon", action="store_true", help="in the background")
+    parser.add_argument("-daemon", action="store_true", help="run in the background")
     parser.add_argument("file", type=Path, metavar="zookeeper.properties")
     return parser

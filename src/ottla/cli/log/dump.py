@@ -23,27 +23,31 @@ from ottla.model.errors import UserError
 
 
 def dump(
-    files: Annotated[list[Path], typer.Argument(help="Files of a partition: .log, .index, ...")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Name files of a partition: .log, .index, ...")
+    ],
     *,
     print_data_log: Annotated[bool, typer.Option(help="Show keys and values.")] = False,
     deep_iteration: Annotated[
         bool, typer.Option(help="Show records, not only batches; --print-data-log implies it.")
     ] = False,
     skip_record_metadata: Annotated[
-        bool, typer.Option(help="Of each record show only key and value.")
+        bool, typer.Option(help="Show only key and value of each record.")
     ] = False,
     verify_index_only: Annotated[
         bool, typer.Option(help="Check indexes without showing their entries.")
     ] = False,
     index_sanity_check: Annotated[
-        bool, typer.Option(help="Only check that indexes could be what was written.")
+        bool, typer.Option(help="Check only whether indexes are plausible.")
     ] = False,
     max_bytes: Annotated[
-        int | None, typer.Option(help="Read no more than this of a .log file.", min=0)
+        int | None, typer.Option(help="Read at most this many bytes of a .log file.", min=0)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line.")
+    ] = False,
 ) -> int:
-    """Print what the files of a partition say, as Kafka's own dump tool does.
+    """Print the contents of log segment files, as kafka-dump-log.sh does.
 
     Examples:
       ottla log dump data/orders-0/00000000000000000000.log

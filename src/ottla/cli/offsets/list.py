@@ -21,21 +21,21 @@ def list_(
     topics: Annotated[
         list[str],
         typer.Argument(
-            metavar="TOPIC[:PARTITION,...]", help="Topics to look at.", autocompletion=topic_names
+            metavar="TOPIC[:PARTITION,...]", help="Name the topics.", autocompletion=topic_names
         ),
     ],
     *,
     at: Annotated[
         str,
-        typer.Option(help="earliest, latest, max-timestamp, or a time; both ends by default."),
+        typer.Option(help="Choose earliest, latest, max-timestamp or a time."),
     ] = "",
     read_committed: Annotated[
-        bool, typer.Option("--read-committed", help="The end before any open transaction.")
+        bool, typer.Option("--read-committed", help="Show the last stable offset as the end.")
     ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show where each partition begins and ends, or its first offset at a time or later.
+    """Show first and end offsets of partitions, or offsets by time.
 
     Examples:
       ottla offsets list orders

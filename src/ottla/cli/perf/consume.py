@@ -24,7 +24,10 @@ from ottla.model.clock import SystemClock
 
 def consume(
     topic: Annotated[
-        str, typer.Argument(metavar="TOPIC[:PARTITION,...]", autocompletion=topic_names)
+        str,
+        typer.Argument(
+            metavar="TOPIC[:PARTITION,...]", help="Name the topic.", autocompletion=topic_names
+        ),
     ],
     *,
     records: Records = 100_000,
@@ -32,7 +35,7 @@ def consume(
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Measure how fast records are read, from the beginning; nothing is committed.
+    """Measure how fast records are read; commits nothing.
 
     Examples:
       ottla perf consume orders --records 5

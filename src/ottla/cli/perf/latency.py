@@ -7,10 +7,9 @@ from typing import Annotated, Final
 import typer
 
 from ottla.cli.argument_parsing import INT64_MAX
-from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, TopicArgument, pairs
 from ottla.cli.perf.figures import summary
 from ottla.cli.perf.produce import Size
 from ottla.cli.profile.cluster import client_config
@@ -24,18 +23,18 @@ WAIT_S: Final = 30.0
 
 
 def latency(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
+    topic: TopicArgument,
     *,
     records: Annotated[
         int,
-        typer.Option("--records", "-n", min=1, max=INT64_MAX, help="How many, one after another."),
+        typer.Option("--records", "-n", min=1, max=INT64_MAX, help="Send this many records."),
     ] = 1_000,
     size: Size = 100,
     properties: Properties = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Measure how long a record takes from one end to the other; they stay in the topic.
+    """Measure end-to-end latency; the records stay in the topic.
 
     One record at a time goes to partition 0, with the next sent once it has come back. --set
     gives the producer settings, such as acks=1.
@@ -63,7 +62,7 @@ def latency(
             began_ns = clock.mono_ns()
             producer.send(topic, value, partition=0)
             if not consumer.poll(WAIT_S):
-                raise TimeoutError(f"a record to {partition} did not come back in {WAIT_S:g} s")
+                raise TimeoutError(f"no record read back from {partition} within {WAIT_S:g} s")
             took.append(clock.mono_ns() - began_ns)
             tell(number)
     figures = {"records": len(took), **{f"{name} ms": ms for name, ms in summary(took).items()}}

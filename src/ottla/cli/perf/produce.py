@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from ottla.cli.argument_parsing import INT64_MAX
-from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
-from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, TopicArgument, pairs
 from ottla.cli.perf.figures import rate, summary
 from ottla.cli.profile.cluster import client_config
 from ottla.client.producer.delivery import Delivery
@@ -24,15 +23,16 @@ TELL_EVERY = 50_000
 SIZE_MAX = 100_000_000
 
 Records = Annotated[
-    int, typer.Option("--records", "-n", min=1, max=INT64_MAX, help="How many to send.")
+    int, typer.Option("--records", "-n", min=1, max=INT64_MAX, help="Send this many records.")
 ]
 Size = Annotated[
-    int, typer.Option("--size", "-s", min=0, max=SIZE_MAX, help="Bytes of each value.")
+    int,
+    typer.Option("--size", "-s", min=0, max=SIZE_MAX, help="Set the size of each value in bytes."),
 ]
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
+    topic: TopicArgument,
     *,
     records: Records = 100_000,
     size: Size = 100,
@@ -40,7 +40,7 @@ def produce(
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Measure how fast records are taken; they stay in the topic.
+    """Measure how fast records are written; they stay in the topic.
 
     Examples:
       ottla perf produce speed --records 1000

@@ -1,6 +1,6 @@
-"""What people and programs see while a pipeline runs.
+"""Output of `ottla pipeline run`: a live table, lines of text or lines of JSON.
 
-Owns: the live table, the lines and the JSON. Never: knows where the numbers come from.
+Owns: how progress is printed. Never: computes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COLUMNS: Final = ("query", "batch", "rows", "rows/s", "batch ms", "lag", "lag s"
 
 
 class Lines:
-    """A line for each batch: for a log, or a screen that is none."""
+    """A line for each batch: for logs and pipes."""
 
     def __enter__(self) -> Self:
         return self
@@ -31,8 +31,8 @@ class Lines:
     ) -> None:
         sys.stdout.flush()
 
-    def heard(self, moment: QueryProgress) -> None:
-        print(moment.line(), flush=True)
+    def on_batch(self, progress: QueryProgress) -> None:
+        print(progress.line(), flush=True)
 
     def summary(self, totals: Iterable[QueryTotal]) -> None:
         for total in totals:
@@ -42,8 +42,8 @@ class Lines:
 class JsonLines(Lines):
     """An object for each batch, and one for each query at the end."""
 
-    def heard(self, moment: QueryProgress) -> None:
-        print(moment.json(), flush=True)
+    def on_batch(self, progress: QueryProgress) -> None:
+        print(progress.json(), flush=True)
 
     def summary(self, totals: Iterable[QueryTotal]) -> None:
         for total in totals:
@@ -51,18 +51,14 @@ class JsonLines(Lines):
 
 
 class LiveTable(Lines):
-    """A table that is drawn again with each batch: the last of every query."""
+    """A table of the latest batch of every query, redrawn with each batch."""
 
     def __init__(self) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self._moments: dict[str, QueryProgress] = {}
+        self._latest: dict[str, QueryProgress] = {}
         self._live = Live(console=Console(), auto_refresh=False)
-
-    def __enter__(self) -> Self:
-        self._live.start()
-        return self
 
     def __exit__(
         self,
@@ -70,28 +66,29 @@ class LiveTable(Lines):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._live.stop()
+        self._live.stop()  # started by the first batch: errors before it are plain lines
 
-    def heard(self, moment: QueryProgress) -> None:
-        self._moments[moment.query] = moment
+    def on_batch(self, progress: QueryProgress) -> None:
+        self._latest[progress.query] = progress
+        self._live.start()
         self._live.update(self._table(), refresh=True)
 
     def _table(self) -> Any:
         from rich.table import Table
 
         table = Table(*COLUMNS)
-        for one in self._moments.values():
-            lag = "-" if one.lag_records is None else f"{one.lag_records:,}"
-            behind = "-" if one.lag_s is None else f"{one.lag_s:.0f}"
+        for latest in self._latest.values():
+            lag = "-" if latest.lag_records is None else f"{latest.lag_records:,}"
+            lag_s = "-" if latest.lag_s is None else f"{latest.lag_s:.0f}"
             table.add_row(
-                one.query, str(one.batch), f"{one.rows_in:,}", f"{one.rows_in_s:,.0f}",
-                f"{one.batch_ms:,}", lag, behind, f"{one.state_rows:,}",
+                latest.query, str(latest.batch), f"{latest.rows_in:,}", f"{latest.rows_in_s:,.0f}",
+                f"{latest.batch_ms:,}", lag, lag_s, f"{latest.state_rows:,}",
             )  # fmt: skip
         return table
 
 
 def display(as_json: bool) -> Lines:
-    """What suits whoever is at the other end of standard output."""
+    """The form that suits standard output: a terminal, a pipe or a program."""
     if as_json:
         return JsonLines()
     return LiveTable() if sys.stdout.isatty() else Lines()

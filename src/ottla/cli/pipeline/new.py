@@ -12,10 +12,12 @@ from ottla.spark.pipelines import templates
 
 
 def new(
-    template: Annotated[str, typer.Argument(metavar="TEMPLATE")],
-    to: Annotated[Path | None, typer.Argument(metavar="FILE.yaml")] = None,
+    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="Name the template.")],
+    to: Annotated[
+        Path | None, typer.Argument(metavar="FILE.yaml", help="Write to this file.")
+    ] = None,
 ) -> int:
-    """Write a template to a file, TEMPLATE.yaml unless another is named.
+    """Write a template to a file; default: TEMPLATE.yaml.
 
     Examples:
       ottla pipeline new views
@@ -27,7 +29,7 @@ def new(
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
-        raise UserError(f"{path} is there already; name another file") from None
+        raise UserError(f"{path} already exists; name another file") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     print(f"{path}: {templates.purpose(template)}")

@@ -12,18 +12,21 @@ from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
 
 def replay_dlq(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The dead-letter topic.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name the dead-letter topic.")],
     *,
     reason: Annotated[
-        str | None, typer.Option("--reason", help="Only letters refused for exactly this.")
+        str | None, typer.Option("--reason", help="Replay only letters with exactly this reason.")
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="TOPIC", help="Instead of where they came from.")
+        str | None,
+        typer.Option(
+            "--to", metavar="TOPIC", help="Send to this topic, not to where they came from."
+        ),
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Send dead letters back, each once: a second replay sends what came since.
+    """Send dead letters back, each once; a later replay sends the new ones.
 
     Examples:
       ottla pipeline replay-dlq page-views-dead
@@ -37,5 +40,5 @@ def replay_dlq(
         done = replay(bootstrap, topic, reason=reason, to=to)
     show(Table("replayed", ("topic", "records"), list(done.sent.items())), as_json=as_json)
     if done.left and not as_json:
-        print(f"{done.left} were left: another reason, or no letters")
+        print(f"{done.left} records skipped: another reason, or not dead letters")
     return 0

@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.pipeline.load import PipelineFile, Sets, opened
+from ottla.cli.pipeline.options import PipelineFile, Sets
 from ottla.model.errors import UserError
+from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
 def report(
     path: PipelineFile,
     *,
     to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE.png", help="A .png or .svg file.")
+        Path | None, typer.Option("--to", metavar="FILE.png", help="Write this .png or .svg file.")
     ] = None,
     sets: Sets = None,
 ) -> int:
@@ -26,12 +27,14 @@ def report(
       ottla pipeline report views.yaml --to views.svg
     """
     from ottla.spark.pipelines.report import draw, read
-    from ottla.spark.pipelines.run import history_path
+    from ottla.spark.pipelines.running_queries import history_path
 
-    pipeline = opened(path, sets)
+    pipeline = open_pipeline(path, sets or ())
     history = history_path(pipeline.checkpoint)
     if history is None:
-        raise UserError(f"checkpoint: {pipeline.checkpoint}: a report needs one on this machine")
+        raise UserError(
+            f"checkpoint: {pipeline.checkpoint}: a report needs a checkpoint on a local disk"
+        )
     target = to or Path(f"{pipeline.name}.png")
     if not target.parent.is_dir():
         raise UserError(f"--to {target}: there is no folder {target.parent}")

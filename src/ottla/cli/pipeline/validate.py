@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from ottla.cli.console import patience
-from ottla.cli.pipeline.load import PipelineFile, Sets, opened
+from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
 def validate(
@@ -15,28 +16,28 @@ def validate(
     *,
     sets: Sets = None,
     words_only: Annotated[
-        bool, typer.Option("--words-only", help="Without Spark: the file's names, not its SQL.")
+        bool, typer.Option("--words-only", help="Check keys and options only, without Spark.")
     ] = False,
 ) -> int:
-    """Check a pipeline file: names, options, schemas, and its SQL as Spark understands it.
+    """Check a pipeline file: keys, options, schemas, and its SQL with Spark.
 
     Examples:
       ottla pipeline validate views.yaml
       ottla pipeline validate views.yaml --words-only
     """
-    pipeline = opened(path, sets)
+    pipeline = open_pipeline(path, sets or ())
     if not words_only:
         from ottla.spark.pipelines.queries import outputs
         from ottla.spark.pipelines.session import session
         from ottla.spark.pipelines.views import Views
 
-        with patience("asking Spark"):
+        with patience("checking the SQL with Spark"):
             spark = session(pipeline.name, "local[1]", pipeline.spark)
             try:
                 list(outputs(pipeline, Views(spark, pipeline)))
             finally:
                 spark.stop()
-    views = [one.name for one in (*pipeline.sources, *pipeline.steps)]
+    views = [view.name for view in (*pipeline.sources, *pipeline.steps)]
     sinks = ", ".join(f"{sink.name} (from {sink.source})" for sink in pipeline.sinks)
-    print(f"{path}: good. Views: {', '.join(views)}. Sinks: {sinks}.")
+    print(f"{path}: valid. Views: {', '.join(views)}. Sinks: {sinks}.")
     return 0

@@ -13,17 +13,17 @@ from ottla.config.client import ClientConfig
 
 
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name the profile.")],
     *,
     servers: Annotated[
         str,
         typer.Option(
-            "--bootstrap-server", "-b", metavar="HOST:PORT,...", help="Brokers to begin with."
+            "--bootstrap-server", "-b", metavar="HOST:PORT,...", help="Connect to these brokers."
         ),
     ],
     properties: Properties = None,
 ) -> int:
-    """Add a profile, or replace one: servers, and the client properties they need.
+    """Add or replace a profile: servers and client properties.
 
     The first profile is used at once; ottla profile use changes that.
 

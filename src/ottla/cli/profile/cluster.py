@@ -3,7 +3,7 @@
 Owns: the order in which that is decided: `-b` after the command, `-b` before it, `--profile`,
 OTTLA_BOOTSTRAP_SERVER, the profile in use, localhost. Pure but for reading the profiles.
 
-Properties of a profile go with its own servers, or where `--profile` was given: what one cluster
+Properties of a profile go with its own servers, or where `--profile` was options: what one cluster
 needs, a password perhaps, is not sent to another because a profile happens to be in use.
 """
 
@@ -28,13 +28,13 @@ class Cluster(str):
     properties: Mapping[str, str]
 
     def __new__(cls, servers: str, properties: Mapping[str, str] | None = None) -> Cluster:
-        made = super().__new__(cls, servers)
-        made.properties = properties or {}
-        return made
+        cluster = super().__new__(cls, servers)
+        cluster.properties = properties or {}
+        return cluster
 
 
-class Given(NamedTuple):
-    """What was said of the cluster; None where nothing was."""
+class ClusterOptions(NamedTuple):
+    """Where the cluster is named: after the command, before it, by profile or variable."""
 
     after: str | None = None
     before: str | None = None
@@ -42,22 +42,22 @@ class Given(NamedTuple):
     variable: str | None = None
 
 
-def chosen(given: Given, profiles: Profiles) -> Cluster:
-    """The cluster that is meant."""
-    explicit = given.after or given.before
-    name = given.profile or (None if explicit or given.variable else profiles.current)
+def chosen(options: ClusterOptions, profiles: Profiles) -> Cluster:
+    """The cluster to use: the option nearest to the command wins."""
+    explicit = options.after or options.before
+    name = options.profile or (None if explicit or options.variable else profiles.current)
     properties = {} if name is None else profiles.of(name)
-    servers = explicit or properties.get(SERVERS) or given.variable or DEFAULT_SERVER
+    servers = explicit or properties.get(SERVERS) or options.variable or DEFAULT_SERVER
     return Cluster(servers, properties)
 
 
 def resolved(after: str | None, before: str | None, profile: str | None) -> Cluster:
-    """The same, with the environment and the user's file."""
+    """The cluster to use, with the environment and the user's profiles."""
     named = profile or os.environ.get(PROFILE_VARIABLE) or None
-    given = Given(after, before, named, os.environ.get(SERVERS_VARIABLE) or None)
-    if named is None and (given.after or given.before or given.variable):
-        return chosen(given, Profiles({}, None))  # a file that cannot be read is no matter
-    return chosen(given, load(file_path(os.environ)))
+    options = ClusterOptions(after, before, named, os.environ.get(SERVERS_VARIABLE) or None)
+    if named is None and (options.after or options.before or options.variable):
+        return chosen(options, Profiles({}, None))  # the file is not needed
+    return chosen(options, load(file_path(os.environ)))
 
 
 def client_config(bootstrap: str, kind: type[ClientConfig]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from ottla.cli.profile.profiles import SERVERS, file_path, load
 
 
 def list_(*, as_json: AsJson = False) -> int:
-    """List profiles, and which of them is used.
+    """List profiles and mark the one in use.
 
     Examples:
       ottla profile list

@@ -78,9 +78,7 @@ def load(path: Path) -> Profiles:
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(
-            f"{path}: cannot read the profiles; mend the JSON, or remove the file"
-        ) from None
+        raise UserError(f"{path}: not a valid profiles file; fix its JSON or remove it") from None
 
 
 def save(path: Path, profiles: Profiles) -> None:
@@ -108,7 +106,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
             raise UserError(f"--set {name}: no client has such a property{advice}")
 
 
-def shown(properties: Mapping[str, str]) -> dict[str, str]:
+def mask_secrets(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties as people may see them."""
     return {
         name: HIDDEN if _SECRET.search(name) else value

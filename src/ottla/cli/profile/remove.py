@@ -12,9 +12,11 @@ from ottla.cli.profile.profiles import file_path, load, save
 
 
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=profile_names)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name the profile.", autocompletion=profile_names)
+    ],
 ) -> int:
-    """Remove a profile; if it was the one in use, none is.
+    """Remove a profile; if it was in use, none is afterwards.
 
     Examples:
       ottla profile remove staging

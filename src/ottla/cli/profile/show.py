@@ -11,7 +11,7 @@ from ottla.cli.completion import profile_names
 from ottla.cli.console import Table
 from ottla.cli.console import show as show_tables
 from ottla.cli.options import AsJson
-from ottla.cli.profile.profiles import file_path, load, shown
+from ottla.cli.profile.profiles import file_path, load, mask_secrets
 from ottla.model.errors import UserError
 
 
@@ -19,7 +19,9 @@ def show(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="The one in use by default.", autocompletion=profile_names
+            metavar="NAME",
+            help="Name the profile; default: the one in use.",
+            autocompletion=profile_names,
         ),
     ] = None,
     *,
@@ -32,9 +34,9 @@ def show(
       ottla profile show staging --json
     """
     profiles = load(file_path(os.environ))
-    wanted = name or profiles.current
-    if wanted is None:
-        raise UserError("profile show: none is in use; name one: ottla profile list")
-    rows = list(shown(profiles.of(wanted)).items())
-    show_tables(Table(f"profile {wanted}", ("property", "value"), rows), as_json=as_json)
+    profile = name or profiles.current
+    if profile is None:
+        raise UserError("profile show: no profile is in use; see: ottla profile list")
+    rows = list(mask_secrets(profiles.of(profile)).items())
+    show_tables(Table(f"profile {profile}", ("property", "value"), rows), as_json=as_json)
     return 0

@@ -11,8 +11,12 @@ from ottla.cli.completion import profile_names
 from ottla.cli.profile.profiles import SERVERS, file_path, load, save
 
 
-def use(name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=profile_names)]) -> int:
-    """Use a profile for all commands that say nothing else.
+def use(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name the profile.", autocompletion=profile_names)
+    ],
+) -> int:
+    """Use a profile by default.
 
     Examples:
       ottla profile use staging

@@ -16,12 +16,14 @@ from ottla.model.ids import TopicPartition
 
 
 def execute(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A file in JSON.")],
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="Read the plan from this JSON file.")
+    ],
     *,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Call its moves off.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the moves of the plan.")] = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Begin the moves of a plan. They go on by themselves: see `reassign verify`.
+    """Start the moves of a plan; `reassign verify` shows their progress.
 
     Examples:
       ottla reassign execute plan.json

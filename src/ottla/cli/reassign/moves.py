@@ -27,7 +27,7 @@ def proposed(topics: Iterable[Topic], brokers: Sequence[int], copies: int | None
         count = copies or topic.replication_factor
         if count > len(brokers):
             raise UserError(
-                f"{topic.name}: {count} copies need as many brokers, and there are {len(brokers)}"
+                f"{topic.name}: replication factor {count} exceeds the {len(brokers)} brokers"
             )
         for one in topic.partitions:
             chosen = [brokers[(turn + step) % len(brokers)] for step in range(count)]

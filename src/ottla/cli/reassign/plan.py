@@ -17,22 +17,30 @@ from ottla.model.errors import UserError
 def plan(
     topics: Annotated[
         list[str],
-        typer.Argument(metavar="TOPIC", help="Which to move.", autocompletion=topic_names),
+        typer.Argument(
+            metavar="TOPIC", help="Name the topics to move.", autocompletion=topic_names
+        ),
     ],
     *,
     brokers: Annotated[
-        str | None, typer.Option(metavar="ID,...", help="Where to; all brokers by default.")
+        str | None, typer.Option(metavar="ID,...", help="Move to these brokers; default: all.")
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, max=INT16_MAX, help="Copies; as now."),
+        typer.Option(
+            "--replication-factor",
+            "-r",
+            min=1,
+            max=INT16_MAX,
+            help="Set the number of replicas; default: unchanged.",
+        ),
     ] = None,
     now: Annotated[
-        bool, typer.Option("--current", help="Where they are now: keep it, to undo a move.")
+        bool, typer.Option("--current", help="Write the current assignment, to undo a move.")
     ] = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Propose where the partitions of topics should be, as a file for `reassign execute`.
+    """Propose a new assignment of partitions, for `reassign execute`.
 
     Examples:
       ottla reassign plan orders --current > before.json

@@ -16,12 +16,12 @@ COLUMNS = ("topic", "partition", "state", "wanted", "now")
 
 
 def verify(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The file that was executed.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Name the file that was executed.")],
     *,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Say which moves of a plan are done; the exit code is 1 while one is not.
+    """Show which moves of a plan are done; exit code 1 while one is not.
 
     Examples:
       ottla reassign verify plan.json

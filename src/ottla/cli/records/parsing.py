@@ -60,7 +60,7 @@ def from_text(text: bytes, how: InputFormat, number: int) -> ParsedRecord:
         key, found, value = text.partition(how.key_separator)
         if not found:
             separator = how.key_separator.decode(errors="replace")
-            raise UserError(f"line {number}: no key separator {separator!r} in it")
+            raise UserError(f"line {number}: no key separator {separator!r} found")
     if how.null is not None:
         key = None if key == how.null else key
         value = None if value == how.null else value
@@ -111,7 +111,9 @@ def _bytes(fields: dict[str, Any], name: str, number: int) -> bytes | None:
     try:
         return value.encode() if isinstance(value, str) else json.dumps(value).encode()
     except UnicodeEncodeError:
-        raise UserError(f"line {number}: {name}: half of a surrogate pair is no text") from None
+        raise UserError(
+            f"line {number}: {name}: unpaired surrogate; expected Unicode text"
+        ) from None
 
 
 def _headers(given: Any, number: int) -> Headers:

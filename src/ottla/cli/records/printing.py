@@ -20,41 +20,41 @@ from ottla.model.clock import Clock
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
-Wanted: TypeAlias = Callable[[Record[bytes, bytes]], bool]
+RecordFilter: TypeAlias = Callable[[Record[bytes, bytes]], bool]
 OPTION: Final = "--filter"
 HEADER: Final = "header."
 
 
-def wanted(filters: Sequence[str]) -> Wanted:
+def record_filter(filters: Sequence[str]) -> RecordFilter:
     """What holds for a record that passes every filter."""
     checks = [_check(text) for text in filters]
     return lambda record: all(check(record) for check in checks)
 
 
-def _check(text: str) -> Wanted:
+def _check(text: str) -> RecordFilter:
     field, equals, expression = text.partition("=")
-    wish = pattern(OPTION, expression)
+    regex = pattern(OPTION, expression)
     if equals and field == "key":
-        return lambda record: _found(wish, record.key)
+        return lambda record: _matches(regex, record.key)
     if equals and field == "value":
-        return lambda record: _found(wish, record.value)
+        return lambda record: _matches(regex, record.value)
     if equals and field.startswith(HEADER) and field != HEADER:
         name = field.removeprefix(HEADER)
         return lambda record: any(
-            given == name and _found(wish, value) for given, value in record.headers
+            key == name and _matches(regex, value) for key, value in record.headers
         )
     raise UserError(f"{OPTION} {text!r}: expected key=REGEX, value=REGEX or header.NAME=REGEX")
 
 
-def _found(wish: re.Pattern[str], data: bytes | None) -> bool:
-    return data is not None and wish.search(data.decode(errors="backslashreplace")) is not None
+def _matches(regex: re.Pattern[str], data: bytes | None) -> bool:
+    return data is not None and regex.search(data.decode(errors="backslashreplace")) is not None
 
 
 class PrintOptions(NamedTuple):
     """Which records are shown, how, and when it is enough."""
 
     show: Show
-    wanted: Wanted = lambda record: True
+    accepts: RecordFilter = lambda record: True
     most: int | None = None
     silence_ms: int | None = None
     """Stop after hearing nothing for so long."""
@@ -76,7 +76,7 @@ def print_all(
         for batch in batches:
             for record in batch:
                 read[TopicPartition(record.topic, record.partition)] = record.offset + 1
-                if showing.wanted(record):
+                if showing.accepts(record):
                     out.write(showing.show(record))
                     count += 1
                     if count == showing.most:

@@ -17,22 +17,30 @@ from ottla.model.errors import KafkaError, UserError
 
 
 def alter(
-    name: Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names)],
+    name: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Name the topic.", autocompletion=topic_names)
+    ],
     *,
     partitions: Annotated[
         int | None,
         typer.Option(
-            "--partitions", "-p", min=1, max=INT32_MAX, help="How many there shall be, in all."
+            "--partitions",
+            "-p",
+            min=1,
+            max=INT32_MAX,
+            help="Raise the number of partitions to this.",
         ),
     ] = None,
     config: Configs = None,
     delete_config: Annotated[
         list[str] | None,
-        typer.Option("--delete-config", metavar="KEY", help="Back to the default; repeatable."),
+        typer.Option(
+            "--delete-config", metavar="KEY", help="Reset a setting to its default; repeatable."
+        ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Give a topic more partitions, or other settings.
+    """Change the partition count or settings of a topic.
 
     Records with a key go to other partitions once there are more; there is no way back to fewer.
 

@@ -18,22 +18,28 @@ from ottla.model.errors import ErrorCode, KafkaError
 PartitionCount = Annotated[
     int | None,
     typer.Option(
-        "--partitions", "-p", min=1, max=INT32_MAX, help="How many; the broker's default."
+        "--partitions",
+        "-p",
+        min=1,
+        max=INT32_MAX,
+        help="Set the number of partitions; default: the broker's.",
     ),
 ]
 
 
 def create(
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of new topics.")],
+    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Name the new topics.")],
     *,
     partitions: PartitionCount = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", min=1, max=INT16_MAX, help="Copies of each."),
+        typer.Option(
+            "--replication-factor", "-r", min=1, max=INT16_MAX, help="Set the replication factor."
+        ),
     ] = None,
     config: Configs = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Let a topic that exists be.")
+        bool, typer.Option("--if-not-exists", help="Skip topics that exist.")
     ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,

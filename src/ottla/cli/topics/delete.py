@@ -23,17 +23,19 @@ from ottla.model.ids import TopicPartition
 def delete(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="TOPIC", help="Topics to delete.", autocompletion=topic_names),
+        typer.Argument(
+            metavar="TOPIC", help="Name the topics to delete.", autocompletion=topic_names
+        ),
     ],
     *,
     if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="Let a topic that does not exist be.")
+        bool, typer.Option("--if-exists", help="Skip topics that do not exist.")
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Delete topics with all their records. There is no way back.
+    """Delete topics with all their records, irrevocably.
 
     On a terminal it shows what would go, and asks; elsewhere it needs --yes.
 

@@ -23,21 +23,23 @@ LEAST = ("internal", "replication factor")
 def describe(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC", help="All of them by default.", autocompletion=topic_names),
+        typer.Argument(
+            metavar="TOPIC", help="Name the topics; default: all.", autocompletion=topic_names
+        ),
     ] = None,
     *,
     under_replicated: Annotated[
-        bool, typer.Option("--under-replicated", help="Only partitions with copies behind.")
+        bool, typer.Option("--under-replicated", help="Show only under-replicated partitions.")
     ] = False,
     unavailable: Annotated[
-        bool, typer.Option("--unavailable", help="Only partitions without a leader.")
+        bool, typer.Option("--unavailable", help="Show only partitions without a leader.")
     ] = False,
     watch: Watch = False,
     interval: Interval = EVERY_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show topics: their settings, and where each partition is.
+    """Show topics: their settings and the replicas of each partition.
 
     Examples:
       ottla topics describe orders

@@ -18,18 +18,18 @@ from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
 def list_(
     pattern: Annotated[
         str | None,
-        typer.Argument(metavar="PATTERN", help="A regular expression for the whole name."),
+        typer.Argument(
+            metavar="PATTERN", help="Match the whole name with this regular expression."
+        ),
     ] = None,
     *,
-    internal: Annotated[
-        bool, typer.Option("--internal", help="The brokers' own topics as well.")
-    ] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
     watch: Watch = False,
     interval: Interval = EVERY_S,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """List topics by name, a line each.
+    """List topics, one per line.
 
     Examples:
       ottla topics list

@@ -31,13 +31,18 @@ ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 Ids = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="TRANSACTIONAL_ID", help="Whose to abort.", autocompletion=transactional_ids
+        metavar="TRANSACTIONAL_ID",
+        help="Name the transactional ids.",
+        autocompletion=transactional_ids,
     ),
 ]
 
 
 PartitionOption = Annotated[
-    str | None, typer.Option(metavar="TOPIC:PARTITION", help="Where one hangs.")
+    str | None,
+    typer.Option(
+        metavar="TOPIC:PARTITION", help="Name the partition with the hanging transaction."
+    ),
 ]
 
 
@@ -46,17 +51,20 @@ def abort(
     *,
     query: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="All that this Spark query left open: ID-SINK-..."),
+        typer.Option(metavar="ID", help="Abort all that this Spark query left: ID-SINK-..."),
     ] = None,
     partition: PartitionOption = None,
     start_offset: Annotated[
-        int | None, typer.Option(min=0, max=INT64_MAX, help="Where the one that hangs begins.")
+        int | None,
+        typer.Option(min=0, max=INT64_MAX, help="Give its first offset, with --partition."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would end.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be aborted; change nothing.")
+    ] = False,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Abort transactions, and fence the producers that began them.
+    """Abort transactions and fence their producers.
 
     Examples:
       ottla transactions abort payments
@@ -75,19 +83,19 @@ def abort(
         with admin_connection(bootstrap):
             return _end_query(bootstrap, query, dry_run=dry_run, as_json=as_json)
     with admin_connection(bootstrap) as admin:
-        known = admin.describe_transactions(ids or [])
+        described = admin.describe_transactions(ids or [])
         if dry_run:
-            _would_abort(list(known.succeeded), as_json=as_json)
-            return _unknown(known.failed)
+            _would_abort(list(described.succeeded), as_json=as_json)
+            return _unknown(described.failed)
         # Fencing an id that no coordinator knows would create it.
-        outcomes = admin.fence_producers(known.succeeded)
+        outcomes = admin.fence_producers(described.succeeded)
     rows = [
-        (id, known.succeeded[id].state, one.producer_id, one.producer_epoch)
-        for id, one in outcomes.succeeded.items()
+        (id, described.succeeded[id].state, producer.producer_id, producer.producer_epoch)
+        for id, producer in outcomes.succeeded.items()
     ]
     if rows or as_json:
         show(Table("aborted", ABORTED, rows), as_json=as_json)
-    return _unknown(known.failed) | failures(outcomes.failed)
+    return _unknown(described.failed) | failures(outcomes.failed)
 
 
 def _unknown(failed: Mapping[str, Exception]) -> int:
@@ -105,9 +113,9 @@ def _unknown(failed: Mapping[str, Exception]) -> int:
 def _end_query(bootstrap: str, query: str, *, dry_run: bool, as_json: bool) -> int:
     """What the query had decided is committed all the same: its next run would have done that."""
     config = ClientConfig.from_options({}, client_config(bootstrap, ClientConfig))
-    found = left_open(config, query)
-    if dry_run or not found:
-        return _would_abort(found, as_json=as_json)
+    ids = left_open(config, query)
+    if dry_run or not ids:
+        return _would_abort(ids, as_json=as_json)
     done = ended(config, query)
     rows = [(id, "committed") for id in done.committed] + [(id, "aborted") for id in done.aborted]
     show(Table("ended", ("transactional id", "outcome"), rows), as_json=as_json)
@@ -124,22 +132,22 @@ def _hung(partition: str, start_offset: int | None) -> tuple[TopicPartition, int
     if indexes is None or len(indexes) != 1:
         raise UserError(f"--partition {partition!r}: expected one, such as orders:0")
     if start_offset is None:
-        raise UserError("--start-offset: say which transaction; find-hanging shows where it starts")
+        raise UserError("--start-offset is required; ottla transactions find-hanging shows it")
     return TopicPartition(topic, indexes[0]), start_offset
 
 
 def _abort_hanging(
     admin: Admin, partition: TopicPartition, start_offset: int, *, dry_run: bool
 ) -> int:
-    found = [
-        one
-        for one in open_transactions(admin, [partition])
-        if one.producer.transaction_start == start_offset
+    matches = [
+        transaction
+        for transaction in open_transactions(admin, [partition])
+        if transaction.producer.transaction_start == start_offset
     ]
-    if not found:
+    if not matches:
         raise UserError(f"--start-offset {start_offset}: no transaction is open there")
     if not dry_run:
-        admin.abort_transaction(partition, found[0].producer)
+        admin.abort_transaction(partition, matches[0].producer)
     done = "would abort" if dry_run else "aborted"
-    print(f"{done} the transaction of producer {found[0].producer.producer_id} in {partition}")
+    print(f"{done} the transaction of producer {matches[0].producer.producer_id} in {partition}")
     return 0

@@ -29,13 +29,18 @@ LEAST = ("timeout ms", "coordinator", "epoch")
 
 def describe(
     ids: Annotated[
-        list[str], typer.Argument(metavar="TRANSACTIONAL_ID", autocompletion=transactional_ids)
+        list[str],
+        typer.Argument(
+            metavar="TRANSACTIONAL_ID",
+            help="Name the transactional ids.",
+            autocompletion=transactional_ids,
+        ),
     ],
     *,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Show how transactions stand, and which partitions they touch.
+    """Show the state of transactions and their partitions.
 
     Examples:
       ottla transactions describe payments

@@ -38,16 +38,16 @@ UNKNOWN = "unknown to its coordinator"
 def find_hanging(
     topics: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TOPIC[:PARTITION,...]", help="All of them by default."),
+        typer.Argument(metavar="TOPIC[:PARTITION,...]", help="Name the topics; default: all."),
     ] = None,
     *,
     older_than: Annotated[
-        str, typer.Option(metavar="15m", help="Only those whose last record is older.")
+        str, typer.Option(metavar="15m", help="Show only those whose last record is older.")
     ] = "15m",
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
-    """Find transactions that no coordinator will end, and decided ones that do not end.
+    """Find transactions that no coordinator ends, and decided ones that hang.
 
     A decided one (PrepareCommit, PrepareAbort) is shown with each partition that still lacks its
     marker; what to do about it is said on stderr.
@@ -57,45 +57,57 @@ def find_hanging(
       ottla transactions find-hanging orders --older-than 5m
     """
     latest_ms = SystemClock().wall_ms() - duration_ms("--older-than", older_than)
-    chosen = [topic_partitions("TOPIC", text) for text in topics or ()]
+    selections = [topic_partitions("TOPIC", text) for text in topics or ()]
     with admin_connection(bootstrap) as admin:
-        if not chosen:
-            chosen = [(name, None) for name in admin.list_topics(internal=True)]
-        partitions = expanded(admin, chosen)
+        if not selections:
+            selections = [(name, None) for name in admin.list_topics(internal=True)]
+        partitions = expanded(admin, selections)
         unknown = find(admin, partitions)
-        decided = [one for one in find_decided(admin, partitions) if _is_meant(one, partitions)]
-    decided = [one for one in decided if (one.transaction.started_ms or 0) <= latest_ms]
-    rows = [_row(one) for one in unknown if one.producer.last_timestamp <= latest_ms]
-    for one in decided:
-        rows += _decided_rows(one)
+        decided = [
+            transaction
+            for transaction in find_decided(admin, partitions)
+            if _is_meant(transaction, partitions)
+        ]
+    decided = [
+        transaction
+        for transaction in decided
+        if (transaction.transaction.started_ms or 0) <= latest_ms
+    ]
+    rows = [
+        _row(transaction)
+        for transaction in unknown
+        if transaction.producer.last_timestamp <= latest_ms
+    ]
+    for transaction in decided:
+        rows += _decided_rows(transaction)
     show(Table("hanging", COLUMNS, rows), as_json=as_json)
-    for one in decided:
-        stuck = one.transaction
-        print(f"{stuck.id} is in {stuck.state}: {one.what_to_do}", file=sys.stderr)
+    for transaction in decided:
+        stuck = transaction.transaction
+        print(f"{stuck.id} is in {stuck.state}: {transaction.what_to_do}", file=sys.stderr)
     return 0
 
 
-def _is_meant(one: DecidedTransaction, partitions: Iterable[TopicPartition]) -> bool:
-    return not set(partitions).isdisjoint(one.transaction.partitions)
+def _is_meant(decided: DecidedTransaction, partitions: Iterable[TopicPartition]) -> bool:
+    return not set(partitions).isdisjoint(decided.transaction.partitions)
 
 
-def _decided_rows(one: DecidedTransaction) -> list[tuple[object, ...]]:
-    stuck = one.transaction
-    if one.missing:
-        return [_row(where, stuck.state, stuck.id) for where in one.missing]
+def _decided_rows(decided: DecidedTransaction) -> list[tuple[object, ...]]:
+    stuck = decided.transaction
+    if decided.missing:
+        return [_row(where, stuck.state, stuck.id) for where in decided.missing]
     started = "" if stuck.started_ms is None else shown_time(stuck.started_ms)
     who = (stuck.producer_id, stuck.producer_epoch)
     return [("", "", *who, "", started, stuck.state, stuck.id)]
 
 
-def _row(one: OpenTransaction, state: str = UNKNOWN, id: str = "") -> tuple[object, ...]:
+def _row(transaction: OpenTransaction, state: str = UNKNOWN, id: str = "") -> tuple[object, ...]:
     return (
-        one.partition.topic,
-        one.partition.partition,
-        one.producer.producer_id,
-        one.producer.producer_epoch,
-        one.producer.transaction_start,
-        shown_time(one.producer.last_timestamp),
+        transaction.partition.topic,
+        transaction.partition.partition,
+        transaction.producer.producer_id,
+        transaction.producer.producer_epoch,
+        transaction.producer.transaction_start,
+        shown_time(transaction.producer.last_timestamp),
         state,
         id,
     )

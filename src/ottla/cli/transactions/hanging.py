@@ -41,20 +41,20 @@ class DecidedTransaction(NamedTuple):
     @property
     def what_to_do(self) -> str:
         coordinator = self.transaction.coordinator
-        found = f"broker {coordinator} retries by itself; its log says why it cannot, under "
-        found += f'"transaction {self.transaction.id}": '
+        advice = f"broker {coordinator} retries by itself; its log says why it cannot, under "
+        advice += f'"transaction {self.transaction.id}": '
         if self.missing:
-            where = ", ".join(str(one.partition) for one in self.missing)
-            return f"{found}make {where} writable again, or delete the topic"
-        return f"{found}make the partitions of the transaction writable again"
+            where = ", ".join(str(open_transaction.partition) for open_transaction in self.missing)
+            return f"{advice}make {where} writable again, or delete the topic"
+        return f"{advice}make the partitions of the transaction writable again"
 
 
 def open_transactions(admin: Admin, partitions: Iterable[TopicPartition]) -> list[OpenTransaction]:
     """Every transaction that is open in these partitions."""
-    found = admin.describe_producers(partitions).all()
+    by_partition = admin.describe_producers(partitions).all()
     return [
         OpenTransaction(partition, producer)
-        for partition, producers in found.items()
+        for partition, producers in by_partition.items()
         for producer in producers
         if producer.transaction_start is not None
     ]
@@ -73,20 +73,22 @@ def find_unknown(admin: Admin, candidates: Iterable[OpenTransaction]) -> list[Op
     candidates = list(candidates)
     producers = {one.producer.producer_id for one in candidates}
     listed = admin.list_transactions(producer_ids=producers)
-    known = admin.describe_transactions([one.id for one in listed]).succeeded
-    return list(hanging(candidates, known))
+    described = admin.describe_transactions([one.id for one in listed]).succeeded
+    return list(hanging(candidates, described))
 
 
 def hanging(
-    candidates: Iterable[OpenTransaction], known: Mapping[str, Transaction]
+    candidates: Iterable[OpenTransaction], described: Mapping[str, Transaction]
 ) -> Iterator[OpenTransaction]:
     """The candidates that none of the known transactions will end."""
     expected = {
-        (one.producer_id, partition) for one in known.values() for partition in one.partitions
+        (candidate.producer_id, partition)
+        for candidate in described.values()
+        for partition in candidate.partitions
     }
-    for one in candidates:
-        if (one.producer.producer_id, one.partition) not in expected:
-            yield one
+    for candidate in candidates:
+        if (candidate.producer.producer_id, candidate.partition) not in expected:
+            yield candidate
 
 
 def find_decided(
@@ -99,7 +101,10 @@ def find_decided(
     admin.wait_for(lambda _: asyncio.sleep(look_again_s))
     stuck = list(still_decided(first, _decided_now(admin)))
     candidates = open_transactions(admin, partitions) if stuck else []
-    return [DecidedTransaction(one, tuple(missing(one, candidates))) for one in stuck]
+    return [
+        DecidedTransaction(transaction, tuple(missing(transaction, candidates)))
+        for transaction in stuck
+    ]
 
 
 def _decided_now(admin: Admin) -> Mapping[str, Transaction]:
@@ -111,16 +116,16 @@ def still_decided(
     first: Mapping[str, Transaction], second: Mapping[str, Transaction]
 ) -> Iterator[Transaction]:
     """Those of the first look that are the very same in the second."""
-    for id, one in sorted(first.items()):
-        if one.state in DECIDED and second.get(id) == one:
-            yield one
+    for id, transaction in sorted(first.items()):
+        if transaction.state in DECIDED and second.get(id) == transaction:
+            yield transaction
 
 
 def missing(
     decided: Transaction, candidates: Iterable[OpenTransaction]
 ) -> Iterator[OpenTransaction]:
     """Where it is still open."""
-    for one in candidates:
-        ours = one.producer.producer_id == decided.producer_id
-        if ours and one.partition in decided.partitions:
-            yield one
+    for candidate in candidates:
+        ours = candidate.producer.producer_id == decided.producer_id
+        if ours and candidate.partition in decided.partitions:
+            yield candidate

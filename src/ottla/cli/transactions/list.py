@@ -17,13 +17,13 @@ COLUMNS = ("transactional id", "state", "producer id", "coordinator")
 def list_(
     *,
     state: Annotated[
-        list[str] | None, typer.Option(help="Only in this state: Ongoing, ...; repeatable.")
+        list[str] | None, typer.Option(help="Show those in this state: Ongoing, ...; repeatable.")
     ] = None,
     pattern: Annotated[
-        str | None, typer.Option(help="A regular expression (RE2) for the whole id.")
+        str | None, typer.Option(help="Match the whole id with this regular expression (RE2).")
     ] = None,
     longer_than: Annotated[
-        str | None, typer.Option(metavar="5m", help="Only those that run for longer.")
+        str | None, typer.Option(metavar="5m", help="Show only those open for longer.")
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,

@@ -1,23 +1,46 @@
-"""Pipelines: one file says what is read, what happens to it and where it goes.
+"""Pipelines: a file says what is read, how it is transformed and where it is written.
 
-- `yaml_file`    a YAML file as a `Pipeline`: names, defaults, and an error that says where; pure
+    from ottla.spark import pipelines
+    totals = pipelines.run("views.yaml", once=True)
+
+- `yaml_file`    parses a YAML file into a `Pipeline`
 - `spec`         what a pipeline is made of; plain values
-- `sinks`        what a file says of its sinks; pure
-- `yaml_node`    one place in a file, and the questions asked of it; pure
-- `formats`      bytes of a topic as columns, and what did not fit
+- `sinks`        parses the sinks of a file; pure
+- `yaml_node`    one mapping of a file: typed access and errors with the path; pure
+- `formats`      decodes the values of a topic into columns
 - `avro`, `protobuf`  two such formats, decoded by `worker_decoding`
 - `views`        sources and steps as Spark's views
-- `dead_letters` rows that were refused, with reason and origin; and back again (`replay`)
-- `queries`      what becomes of a view: one streaming query for each sink
-- `lake`         tables in a lake, without a jar: of `delta` or of `iceberg`
+- `dead_letters` rejected rows with reason and origin; `replay` sends them back
+- `queries`      one streaming query for each sink
+- `lake`         tables in a lake, without a jar: `delta` or `iceberg`
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
-- `run`          queries started, watched and stopped
-- `progress`     what a query has done, as rows, as a line, as a summary; pure
-- `topic_ends`   how far topics could be read, for the lag
-- `metrics`      the same for Prometheus
-- `report`       the same as a picture
-- `group_sync`   consumer groups that can go on at a mirror
-- `templates`    ready-made files
+- `runner`       runs a pipeline: the function `run`
+- `running_queries` streaming queries: started, watched and stopped; the history of their batches
+- `progress`     progress of a batch, totals and lag; pure
+- `topic_ends`   end offsets of topics, for the lag
+- `metrics`      progress for Prometheus
+- `report`       progress as a chart
+- `group_sync`   translates offsets of consumer groups to a mirror
+- `templates`    example files
 
 May import the rest of `ottla.spark` and the client. Importing it imports no pyspark.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.spark.pipelines.runner import StopTimeout, run
+    from ottla.spark.pipelines.running_queries import QueryFailed
+
+__all__ = ["QueryFailed", "StopTimeout", "run"]
+
+
+def __getattr__(name: str) -> object:
+    """The public names, imported when first used: commands import this package to parse a file."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ottla.spark.pipelines import runner, running_queries
+
+    return getattr(running_queries if name == "QueryFailed" else runner, name)

@@ -30,11 +30,18 @@ class DeltaLake:
         if DeltaTable.is_deltatable(self._path):
             table = DeltaTable(self._path)
             table.create_write_transaction(
-                [*actions], mode="append", schema=schema, commit_properties=self._told(batch)
+                [*actions],
+                mode="append",
+                schema=schema,
+                commit_properties=self._commit_properties(batch),
             )
         else:
             create_table_with_add_actions(
-                self._path, schema, actions, mode="append", commit_properties=self._told(batch)
+                self._path,
+                schema,
+                actions,
+                mode="append",
+                commit_properties=self._commit_properties(batch),
             )
 
     def merge(self, batch: int, rows: Any, keys: Sequence[str]) -> None:
@@ -42,11 +49,11 @@ class DeltaLake:
         same = " AND ".join(f"target.`{key}` = source.`{key}`" for key in keys)
         merger = DeltaTable(self._path).merge(
             rows, same, source_alias="source", target_alias="target",
-            commit_properties=self._told(batch),
+            commit_properties=self._commit_properties(batch),
         )  # fmt: skip
         merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
-    def _told(self, batch: int) -> CommitProperties:
+    def _commit_properties(self, batch: int) -> CommitProperties:
         return CommitProperties(app_transactions=[Transaction(self._query, batch)])
 
 

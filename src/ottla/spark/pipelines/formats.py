@@ -70,7 +70,7 @@ def _json(origin: DataFrame, schema: StructType) -> DataFrame:
 
     for name in schema.fieldNames():
         if name.startswith("_"):
-            raise UserError(f"schema: {name}: names that begin with _ are for a row's origin")
+            raise UserError(f"schema: {name}: names that begin with _ are reserved")
     text = F.col("_value").cast("string")
     options = {"columnNameOfCorruptRecord": _CORRUPT}
     parsed = F.from_json(text, schema.add(_CORRUPT, "string"), options)

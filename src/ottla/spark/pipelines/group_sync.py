@@ -1,12 +1,10 @@
-"""Consumer groups that can go on at a mirror where they stopped at its origin.
+"""Translates offsets of consumer groups from the origin of a mirror to the mirror.
 
-Owns: the translation of a group's offsets: a mirrored record carries the offset it had at its
-origin in a header, and within a partition these only grow, so the place of an offset is found by
-halving. Never: moves a group that is live at the mirror, or back from where it came to there, or
-one that has nothing at the origin.
+Owns: the translation: a mirrored record carries its offset at the origin in a header, and within a
+partition these only grow, so an offset is found by binary search. Never: moves a group that has
+members at the mirror, moves one back, or creates one that has no offsets at the origin.
 
-A group ahead of what has been copied is placed behind the last record copied, and moved on the
-next time.
+A group that is ahead of what has been copied gets the end of the mirror, and is moved on later.
 """
 
 from __future__ import annotations
@@ -31,25 +29,25 @@ OFFSET_HEADER: Final = "ottla.mirror.offset"
 PROBE_S: Final = 2.0
 
 Probe: TypeAlias = Callable[[int], tuple[int, int] | None]
-"""The first record at an offset or after it: where it is, and its offset at the origin."""
+"""The first record at or after an offset: its offset here, and its offset at the origin."""
 
 
-def place_of(origin: int, low: int, high: int, probe: Probe) -> int:
-    """The first offset in [low, high] whose record has not less than `origin`; high if none has."""
+def translate_offset(origin: int, low: int, high: int, probe: Probe) -> int:
+    """The first offset in [low, high] whose record has at least the offset `origin`; else high."""
     while low < high:
         middle = (low + high) // 2
-        found = probe(middle)
-        if found is None or found[0] >= high:
+        record = probe(middle)
+        if record is None or record[0] >= high:
             high = middle
-        elif found[1] < origin:
-            low = found[0] + 1
+        elif record[1] < origin:
+            low = record[0] + 1
         else:
             high = middle
     return low
 
 
 class GroupSyncing:
-    """Does it again and again, while the queries of a mirror run."""
+    """Translates the groups at regular times, while the queries of a mirror run."""
 
     def __init__(self, sync: GroupSync, clock: Clock) -> None:
         self._sync = sync
@@ -65,50 +63,58 @@ class GroupSyncing:
         self.now()
 
     def now(self) -> None:
-        """Place every group of the origin at the mirror; a cluster that is away is only told of."""
+        """Translate every group now; an unreachable cluster is only logged."""
+        sync = self._sync
         try:
-            self._all()
+            self._translate_all()
         except (OSError, KafkaError) as failure:
-            log.warning("groups are not translated this time: %s", failure)
+            log.warning("cannot sync groups from %s to %s: %s", sync.origin, sync.target, failure)
 
-    def _all(self) -> None:
+    def _translate_all(self) -> None:
         with (
             Admin(bootstrap_servers=self._sync.origin) as origin,
             Admin(bootstrap_servers=self._sync.target) as target,
         ):
             for group in origin.list_groups():
                 if re.fullmatch(self._sync.groups, group.id):
-                    self._place(target, group.id, _offsets(origin, group.id))
+                    self._translate(target, group.id, _offsets(origin, group.id))
 
-    def _place(self, target: Admin, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Move the group to where it belongs at the mirror, as far as that is ahead."""
-        new = {tp: at for tp, at in offsets.items() if self._settled.get((group, tp)) != at}
+    def _translate(self, target: Admin, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit the group's offsets at the mirror where they are ahead of those it has."""
+        new = {
+            tp: offset for tp, offset in offsets.items() if self._settled.get((group, tp)) != offset
+        }
         ahead, settled = {}, {}
-        stands = _offsets(target, group) if new else {}
+        committed = _offsets(target, group) if new else {}
         for tp, (low, high) in _bounds(target, new).items():
             with _probing(self._sync.target, tp, high) as probe:
-                place = place_of(new[tp], low, high, probe)
-            if place > stands.get(tp, -1):
-                ahead[tp] = place
-            if place < high:  # else more may be copied that the group has had
+                offset = translate_offset(new[tp], low, high, probe)
+            if offset > committed.get(tp, -1):
+                ahead[tp] = offset
+            if offset < high:  # else records the group has read may still be copied
                 settled[group, tp] = new[tp]
         if ahead:
             for tp, failure in target.alter_group_offsets(group, ahead).failed.items():
                 settled.pop((group, tp), None)
-                log.info("group %s is not moved at the mirror, %s: %s", group, tp, failure)
+                log.info(
+                    "cannot commit the offset of group %s for %s at the mirror: %s",
+                    group,
+                    tp,
+                    failure,
+                )
         self._settled |= settled
 
 
 def _offsets(cluster: Admin, group: str) -> dict[TopicPartition, int]:
-    told = cluster.list_group_offsets(group).succeeded
-    return {tp: one.offset for tp, one in told.items() if one.offset >= 0}
+    committed = cluster.list_group_offsets(group).succeeded
+    return {tp: entry.offset for tp, entry in committed.items() if entry.offset >= 0}
 
 
 def _bounds(
-    cluster: Admin, wanted: Iterable[TopicPartition]
+    cluster: Admin, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Where partitions begin, and where committed records end; only of those that are there."""
-    starts = cluster.list_offsets(dict.fromkeys(wanted, OffsetSpec.EARLIEST)).succeeded
+    """Log start and last stable offset of the partitions that exist."""
+    starts = cluster.list_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST)).succeeded
     ends = cluster.list_offsets(
         dict.fromkeys(starts, OffsetSpec.LATEST), read_committed=True
     ).succeeded
@@ -121,7 +127,7 @@ def _probing(bootstrap: str, tp: TopicPartition, high: int) -> Iterator[Probe]:
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
         max_poll_records=1,
-        max_partition_fetch_bytes=1,  # a broker gives one batch at least, and one is enough
+        max_partition_fetch_bytes=1,  # a broker returns at least one batch
         isolation_level="read_committed",
         auto_offset_reset="earliest",
     )
@@ -130,11 +136,11 @@ def _probing(bootstrap: str, tp: TopicPartition, high: int) -> Iterator[Probe]:
 
         def probe(offset: int) -> tuple[int, int] | None:
             consumer.seek(tp, offset)
-            while consumer.position(tp) < high:  # what ends a transaction is no record
+            while consumer.position(tp) < high:  # control batches yield no record
                 for record in consumer.poll(PROBE_S):
-                    told = dict(record.headers).get(OFFSET_HEADER)
-                    if told is not None:
-                        return record.offset, int(told)
+                    origin_offset = dict(record.headers).get(OFFSET_HEADER)
+                    if origin_offset is not None:
+                        return record.offset, int(origin_offset)
             return None
 
         yield probe

@@ -21,20 +21,22 @@ class IcebergLake:
         catalog = self._catalog()
         if not catalog.table_exists(self._target.name):
             return False
-        told = self._told(batch)
+        properties = self._snapshot_properties(batch)
         snapshots = catalog.load_table(self._target.name).snapshots()
-        return any(told.items() <= _summary(snapshot).items() for snapshot in snapshots)
+        return any(properties.items() <= _summary(snapshot).items() for snapshot in snapshots)
 
     def add(self, batch: int, files: Sequence[str]) -> None:
         table = self._table(schema_of(files))
         paths = [f"file://{local(file)}" for file in files]
-        table.add_files(paths, snapshot_properties=self._told(batch))
+        table.add_files(paths, snapshot_properties=self._snapshot_properties(batch))
 
     def merge(self, batch: int, rows: Any, keys: Sequence[str]) -> None:
         table = self._table(rows.schema.remove_metadata())
-        table.upsert(rows, join_cols=list(keys), snapshot_properties=self._told(batch))
+        table.upsert(
+            rows, join_cols=list(keys), snapshot_properties=self._snapshot_properties(batch)
+        )
 
-    def _told(self, batch: int) -> dict[str, str]:
+    def _snapshot_properties(self, batch: int) -> dict[str, str]:
         return {QUERY: self._query, BATCH: str(batch)}
 
     def _table(self, schema: Any) -> Any:

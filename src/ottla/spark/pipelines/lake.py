@@ -69,7 +69,7 @@ def _query(frame: DataFrame) -> str:
     """Which query's batch this is. A new checkpoint makes a new one, whose batches count afresh."""
     told = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
     if told is None:
-        raise UserError("a lake table is written by a streaming query, and this is none")
+        raise UserError("lake tables can only be written by a streaming query")
     return told
 
 

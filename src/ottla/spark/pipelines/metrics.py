@@ -23,7 +23,7 @@ NUMBERS: Final = {
 
 
 class PipelineMetrics:
-    """Hears of batches and offers the numbers of the last one."""
+    """A listener that exports the numbers of each query's last batch."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -33,15 +33,15 @@ class PipelineMetrics:
         }
 
     def serve(self, port: int) -> int:
-        """Offer them over HTTP; the port that was given or, for 0, found."""
+        """Serve them over HTTP; returns the port, which for 0 is a free one."""
         try:
             server, _ = start_http_server(port, registry=self.registry)
         except OSError as error:
-            raise UserError(f"--metrics-port {port}: {error.strerror}") from None
+            raise UserError(f"--metrics-port {port}: cannot listen: {error.strerror}") from None
         return int(server.server_port)
 
-    def heard(self, moment: QueryProgress) -> None:
+    def on_batch(self, progress: QueryProgress) -> None:
         for name, gauge in self._gauges.items():
-            value = getattr(moment, name)
+            value = getattr(progress, name)
             if value is not None:
-                gauge.labels(moment.query).set(value)
+                gauge.labels(progress.query).set(value)

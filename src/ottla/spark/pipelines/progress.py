@@ -1,7 +1,7 @@
-"""What queries have done: numbers of a moment, a line for a person, a summary. Pure.
+"""Progress of queries: one batch, totals, and lag. Pure.
 
 Owns: how Spark's report of a batch becomes a `QueryProgress`, and the definition of lag: records
-in the topics that were not read, and how long ago the query's position was their end.
+in the topics that were not read, and how long ago the query's position was the end of them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Final, TypeAlias
 
 from ottla.spark.offsets import from_json
 
-REMEMBERED: Final = 600
-"""Looks at the ends of topics that are kept, to tell how old a position is."""
+SNAPSHOTS: Final = 600
+"""Snapshots of end offsets that are kept, to tell how old a position is."""
 
 Ends: TypeAlias = Mapping[str, int]
-"""Where partitions end, or a query stands: by `topic-partition`."""
+"""End offsets of partitions, or positions of a query, by `topic-partition`."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class QueryProgress:
     lag_records: int | None = None
     lag_s: float | None = None
 
-    def behind(self, records: int, seconds: float) -> QueryProgress:
+    def with_lag(self, records: int, seconds: float) -> QueryProgress:
         return replace(self, lag_records=records, lag_s=seconds)
 
     def line(self) -> str:
-        """For a person."""
+        """One line of text."""
         lag = "" if self.lag_records is None else f"  lag {self.lag_records:,} records"
         if self.lag_s is not None and self.lag_records:
             lag += f", {self.lag_s:.0f} s"
@@ -55,30 +55,30 @@ class QueryProgress:
 
 
 class ProgressTracker:
-    """Where topics ended at each look, and so how far behind a query is that stands somewhere.
+    """End offsets of topics over time, and so the lag of a query at a position.
 
-    What was written before the first look is as old as that: nobody knows better.
+    Records written before the first snapshot count from its time, as theirs is not known.
     """
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[int, Ends]] = deque(maxlen=REMEMBERED)
+        self._snapshots: deque[tuple[int, Ends]] = deque(maxlen=SNAPSHOTS)
 
-    def saw(self, ends: Ends, now_ms: int) -> None:
-        self._seen.append((now_ms, ends))
+    def add_ends(self, ends: Ends, now_ms: int) -> None:
+        self._snapshots.append((now_ms, ends))
 
-    def behind(self, position: Ends, now_ms: int) -> tuple[int, float]:
-        """Records not read, and seconds since the ends were where the query stands."""
-        known = self._seen[-1][1] if self._seen else {}
-        read = sum(min(offset, known[tp]) for tp, offset in position.items() if tp in known)
-        records = _sum(known, position) - read
+    def lag(self, position: Ends, now_ms: int) -> tuple[int, float]:
+        """Records not read, and seconds since the query's position was the end of its topics."""
+        ends = self._snapshots[-1][1] if self._snapshots else {}
+        read = sum(min(offset, ends[tp]) for tp, offset in position.items() if tp in ends)
+        records = _sum(ends, position) - read
         if records <= 0:
             return 0, 0.0
-        return records, max(0.0, now_ms - self._when(position, read)) / 1000
+        return records, max(0.0, now_ms - self._time_of(position, read)) / 1000
 
-    def _when(self, position: Ends, read: int) -> float:
-        """When the ends passed what has been read, between two looks if need be."""
+    def _time_of(self, position: Ends, read: int) -> float:
+        """When the ends passed what has been read; interpolated between two snapshots."""
         before: tuple[int, int] | None = None
-        for at_ms, ends in self._seen:
+        for at_ms, ends in self._snapshots:
             end = _sum(ends, position)
             if end > read:
                 if before is None:
@@ -86,7 +86,7 @@ class ProgressTracker:
                 share = (read - before[1]) / (end - before[1])
                 return before[0] + share * (at_ms - before[0])
             before = (at_ms, end)
-        return self._seen[-1][0]
+        return self._snapshots[-1][0]
 
 
 def _sum(ends: Ends, among: Ends) -> int:
@@ -95,7 +95,7 @@ def _sum(ends: Ends, among: Ends) -> int:
 
 @dataclass
 class QueryTotal:
-    """All that a query has done in a run."""
+    """Everything a query has done in a run."""
 
     query: str
     batches: int = 0
@@ -103,11 +103,11 @@ class QueryTotal:
     rows_out: int = 0
     busy_ms: int = 0
 
-    def add(self, moment: QueryProgress) -> None:
+    def add(self, progress: QueryProgress) -> None:
         self.batches += 1
-        self.rows_in += moment.rows_in
-        self.rows_out += max(moment.rows_out, 0)
-        self.busy_ms += moment.batch_ms
+        self.rows_in += progress.rows_in
+        self.rows_out += max(progress.rows_out, 0)
+        self.busy_ms += progress.batch_ms
 
     def line(self) -> str:
         seconds = self.busy_ms / 1000
@@ -119,29 +119,30 @@ class QueryTotal:
         )
 
 
-def moment(query: str, progress: Mapping[str, Any], at_ms: int) -> QueryProgress:
+def query_progress(query: str, report: Mapping[str, Any], at_ms: int) -> QueryProgress:
     """Spark's report of one batch."""
-    rows = int(progress.get("numInputRows") or 0)
-    busy_ms = int((progress.get("durationMs") or {}).get("triggerExecution") or 0)
-    operators: Iterable[Mapping[str, Any]] = progress.get("stateOperators") or ()
+    rows = int(report.get("numInputRows") or 0)
+    busy_ms = int((report.get("durationMs") or {}).get("triggerExecution") or 0)
+    operators: Iterable[Mapping[str, Any]] = report.get("stateOperators") or ()
     return QueryProgress(
         query,
         at_ms,
-        int(progress["batchId"]),
+        int(report["batchId"]),
         rows,
         rows * 1000 / busy_ms if busy_ms else 0.0,
-        int((progress.get("sink") or {}).get("numOutputRows") or 0),
+        int((report.get("sink") or {}).get("numOutputRows") or 0),
         busy_ms,
-        sum(int(one.get("numRowsTotal") or 0) for one in operators),
+        sum(int(operator.get("numRowsTotal") or 0) for operator in operators),
     )
 
 
-def positions(progress: Mapping[str, Any]) -> dict[str, int]:
-    """Where the query stands in the topics it reads, after a batch."""
-    found: dict[str, int] = {}
-    for source in progress.get("sources") or ():
+def positions(report: Mapping[str, Any]) -> dict[str, int]:
+    """The query's position in the partitions it reads, after a batch."""
+    offsets_by_partition: dict[str, int] = {}
+    for source in report.get("sources") or ():
         offsets = source.get("endOffset")
         if isinstance(offsets, str):
             offsets = json.loads(offsets)
-        found |= {str(tp): at for tp, at in from_json(offsets or {}).items()}
-    return found
+        parsed = from_json(offsets or {})
+        offsets_by_partition |= {str(tp): offset for tp, offset in parsed.items()}
+    return offsets_by_partition

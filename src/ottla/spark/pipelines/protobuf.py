@@ -82,7 +82,7 @@ def _single(field: Any, above: tuple[str, ...]) -> Any:
         if name == "google.protobuf.Timestamp":
             return pa.timestamp("us", tz="UTC")
         if name in above:
-            raise UserError(f"{name} holds itself: such messages have no columns")
+            raise UserError(f"{name} is recursive; recursive messages are not supported")
         inner = field.message_type.fields
         return pa.struct([(one.name, _arrow(one, (*above, name))) for one in inner])
     return {

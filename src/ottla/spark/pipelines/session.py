@@ -1,7 +1,7 @@
 """The Spark session a pipeline runs in.
 
-Owns: what such a session is set to where a file says nothing. Never: assumes that tasks run on
-this machine.
+Owns: the default settings of such a session, its start and its stop.
+Never: assumes that tasks run on this machine.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlparse
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL: Final = "local[*]"
+STOP_S: Final = 3.0
+"""How long stopping Spark may take."""
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's own default is retired
@@ -38,16 +41,16 @@ LOCAL_CHECKPOINTS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager",
 }
-"""For checkpoints on a disk of this machine. Spark's default asks Hadoop's FileContext to rename,
-which on such a disk runs `readlink` or `chmod` twenty times a batch, a tenth of a second in all, to
-look whether the file is there before it renames, as this one does. Elsewhere it stays: on HDFS a
-rename by FileContext is one step, and another writer is found out by it."""
+"""For checkpoints on a disk of this machine. Spark's default renames with Hadoop's FileContext,
+which on such a disk runs `readlink` or `chmod` twenty times a batch, a tenth of a second in all,
+to check whether the file exists before the rename, as this one does. Elsewhere the default stays:
+on HDFS a rename by FileContext is atomic and detects another writer."""
 
 
 def session(
     name: str, master: str | None, settings: Mapping[str, str], checkpoint: str | None = None
 ) -> SparkSession:
-    """A session with `format("ottla")`, its workers on this interpreter unless told otherwise.
+    """A session with `format("ottla")`, its workers on this interpreter by default.
 
     UserError where there is no Java.
     """
@@ -57,9 +60,9 @@ def session(
     master = master or settings.get("spark.master") or LOCAL
     builder = SparkSession.builder.appName(name).master(master)
     local = ON_ONE_MACHINE if master.startswith("local") else {}
-    told = {**SETTINGS, **local, **settings}
-    launch({**told, "spark.master": master, "spark.app.name": name})
-    for key, value in told.items():
+    merged = {**SETTINGS, **local, **settings}
+    launch({**merged, "spark.master": master, "spark.app.name": name})
+    for key, value in merged.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", OF_PANDAS, FutureWarning)
@@ -71,12 +74,32 @@ def session(
     return spark
 
 
+def activate(spark: SparkSession) -> None:
+    """Make it the active session of the calling thread.
+
+    Spark looks data sources of Python up in the active session, which is one per thread; a query
+    started on a thread that has none fails with DATA_SOURCE_NOT_FOUND.
+    """
+    from pyspark.sql import SparkSession
+
+    jvm = getattr(spark, "_jvm", None)  # a session of Spark Connect has none
+    if jvm is not None:
+        SparkSession._get_j_spark_session_class(jvm).setActiveSession(spark._jsparkSession)
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop Spark, waiting no longer than `STOP_S`: the rest ends with this process."""
+    thread = Thread(target=spark.stop, daemon=True)
+    thread.start()
+    thread.join(STOP_S)
+
+
 def _is_on_a_disk(spark: SparkSession, path: str) -> bool:
-    """Whether a path is one of files, and not of a store that Hadoop is set to."""
-    where = urlparse(path).scheme or urlparse(_default_store(spark)).scheme
-    return where == "file"
+    """Whether a path is on a file system, and not in a store that Hadoop is configured for."""
+    scheme = urlparse(path).scheme or urlparse(_default_store(spark)).scheme
+    return scheme == "file"
 
 
 def _default_store(spark: SparkSession) -> str:
-    found: str = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
-    return found
+    uri: str = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
+    return uri

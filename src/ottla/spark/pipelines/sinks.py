@@ -32,7 +32,7 @@ def sink(node: Node, bootstrap: str) -> Sink:
         node.choice("mode", MODES, "append"),
     )
     if made.mode != "append" and not _takes_changes(made.target):
-        node.fail("mode", f"{made.mode!r}: what is written there is only ever added to")
+        node.fail("mode", f"{made.mode!r}: not supported by this sink; expected append")
     node.done()
     return made
 

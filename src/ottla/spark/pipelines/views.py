@@ -112,8 +112,8 @@ class Views:
         lost = [name for name in ORIGIN if name not in frame.columns]
         if lost:
             raise UserError(
-                f"step {step.name}: {step.source} has lost {', '.join(lost)}, which a dead letter "
-                "tells; reject rows before they are joined or aggregated, or select those too"
+                f"step {step.name}: {step.source} lacks {', '.join(lost)}, required for dead "
+                "letters; reject rows before a join or aggregation, or select these columns"
             )
         with _analysed(f"step {step.name}: reject"):
             reasons = [F.when(F.expr(test), F.lit(why)) for why, test in step.reasons.items()]
@@ -143,7 +143,7 @@ def _late(frame: DataFrame, watermark: Watermark | None, where: str) -> DataFram
         return frame
     has = _watermarked(frame)
     if has is not None:
-        raise UserError(f"{where}: {has} has a watermark already, and a row may have only one")
+        raise UserError(f"{where}: {has} already has a watermark; only one is allowed")
     with _analysed(f"{where}: watermark"):
         return frame.withWatermark(watermark.column, watermark.delay)
 

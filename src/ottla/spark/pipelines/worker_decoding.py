@@ -29,7 +29,7 @@ def with_fields(origin: DataFrame, fields: pa.Schema, make: MakeDecode, where: s
 
     for name in fields.names:
         if name.startswith("_"):
-            raise UserError(f"{where}.schema: {name}: names that begin with _ are a row's origin")
+            raise UserError(f"{where}.schema: {name}: names that begin with _ are reserved")
     reason = StructField(REASON, StringType())
     schema = StructType([*origin.schema.fields, reason, *from_arrow_schema(fields).fields])
 
@@ -47,7 +47,7 @@ def _decoded(batch: pa.RecordBatch, fields: pa.Schema, decode: Decode) -> pa.Rec
     rows: list[dict[str, Any]] = []
     reasons: list[str | None] = []
     for value in batch.column("_value"):
-        row, reason = _one(value.as_py(), fields, decode)
+        row, reason = _decode_value(value.as_py(), fields, decode)
         rows.append(row)
         reasons.append(reason)
     columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in fields]
@@ -56,7 +56,7 @@ def _decoded(batch: pa.RecordBatch, fields: pa.Schema, decode: Decode) -> pa.Rec
     return pa.RecordBatch.from_arrays([*batch.columns, told, *columns], names=names)
 
 
-def _one(
+def _decode_value(
     value: bytes | None, fields: pa.Schema, decode: Decode
 ) -> tuple[dict[str, Any], str | None]:
     import pyarrow as pa

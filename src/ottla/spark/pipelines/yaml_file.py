@@ -1,7 +1,7 @@
-"""A YAML file as a `Pipeline`: names, defaults, and an error that says where the mistake is.
+"""Parses a YAML file into a `Pipeline`: keys, defaults, and errors that give the place in the file.
 
-Owns: what a file may say. Never: starts Spark, connects, or looks at what a topic holds; whatever
-can be found wrong without that is found here, before anything runs.
+Owns: the keys a file may have. Never: starts Spark, connects, or reads a topic; every mistake that
+can be detected without that is detected here, before anything runs.
 
     name: page-views
     bootstrap: localhost:9092
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -44,69 +45,77 @@ TRIGGERS: Final = re.compile(r"once|\d+ (millisecond|second|minute|hour)s?")
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-class Top(NamedTuple):
-    """What a file says of all its parts."""
+class Defaults(NamedTuple):
+    """What the top of a file sets for all its sources."""
 
-    name: str
+    pipeline: str
     bootstrap: str
 
 
-def load(path: Path, sets: Sequence[str] = ()) -> Mapping[str, Any]:
-    """The file's words, with those of `--set a.b=c` put over them."""
+def open_pipeline(path: Path, overrides: Sequence[str] = ()) -> Pipeline:
+    """The pipeline of a file; UserError where the file or a package it needs is at fault."""
+    for package in ("yaml", "pyspark"):
+        if find_spec(package) is None:
+            raise UserError(f"pipelines need {package}: pip install 'ottla[spark]'")
+    return parse(load(path, overrides), path.parent)
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Mapping[str, Any]:
+    """The values of a file, with those of `--set a.b=c` put over them."""
     import yaml
 
     try:
-        words = yaml.safe_load(_text(path))
+        values = yaml.safe_load(_text(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path}: not YAML: {error}") from None
-    if not isinstance(words, dict):
-        raise UserError(f"{path}: expected names and values, as in name: page-views")
-    for one in sets:
-        put(words, one)
-    return words
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: expected a YAML mapping, such as name: page-views")
+    for setting in overrides:
+        override(values, setting)
+    return values
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: byte {error.start} is not UTF-8") from None
+        raise UserError(f"{path}: not a text file: byte {error.start} is not UTF-8") from None
 
 
-def put(words: dict[str, Any], setting: str) -> None:
-    """One `--set a.b=c`: the value at that path, read as YAML would read it."""
+def override(values: dict[str, Any], setting: str) -> None:
+    """Set the value at the path of one `--set a.b=c`, parsed as YAML."""
     import yaml
 
     path, separator, text = setting.partition("=")
     if not separator or not path:
         raise UserError(f"--set {setting}: expected name=value, such as trigger=once")
     *parents, last = path.split(".")
-    place = words
+    target = values
     for name in parents:
-        inner = place.setdefault(name, {})
+        inner = target.setdefault(name, {})
         if not isinstance(inner, dict):
-            raise UserError(f"--set {setting}: {name} holds no names")
-        place = inner
+            raise UserError(f"--set {setting}: {name} is not a mapping")
+        target = inner
     try:
-        place[last] = yaml.safe_load(text)
+        target[last] = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise UserError(f"--set {setting}: not YAML: {error}") from None
 
 
-def parse(words: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
-    """The pipeline that a file describes. Schemas in files are looked for beside it."""
-    top = Node(words)
+def parse(values: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
+    """The pipeline that a file describes; paths of schema files are relative to `folder`."""
+    top = Node(values)
     name = top.text("name")
     if not NAME.fullmatch(name.replace("-", "_")):
         top.fail("name", f"{name!r}: expected letters, digits, - and _, a letter first")
     bootstrap = top.text("bootstrap", BOOTSTRAP)
-    told = Top(name, bootstrap)
-    sources = tuple(_source(one, node, told, folder) for one, node in top.named("sources"))
+    defaults = Defaults(name, bootstrap)
+    sources = tuple(_source(view, node, defaults, folder) for view, node in top.named("sources"))
     steps = tuple(map(_step, top.items("steps")))
     sinks = tuple(sink(node, bootstrap) for node in top.items("sinks"))
-    made = Pipeline(
+    pipeline = Pipeline(
         name,
         bootstrap,
         top.text("checkpoint", f"./checkpoints/{name}"),
@@ -118,8 +127,8 @@ def parse(words: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
         _group_sync(top, bootstrap),
     )
     top.done()
-    _check_names(made)
-    return made
+    _check_names(pipeline)
+    return pipeline
 
 
 def _trigger(top: Node) -> str:
@@ -135,23 +144,23 @@ def _group_sync(top: Node, bootstrap: str) -> GroupSync | None:
     node = top.node("sync_groups")
     every = parse_duration_ms(node.at("every"), node.text("every", "10s"))
     origin, target = node.text("origin", bootstrap), node.text("target")
-    made = GroupSync(origin, target, node.text("groups", ".*"), every)
+    sync = GroupSync(origin, target, node.text("groups", ".*"), every)
     node.done()
-    return made
+    return sync
 
 
-def _source(name: str, node: Node, top: Top, folder: Path) -> Source:
+def _source(name: str, node: Node, defaults: Defaults, folder: Path) -> Source:
     kind = node.one_of(tuple(SUBSCRIPTIONS))
     options = {
-        "kafka.bootstrap.servers": node.text("bootstrap", top.bootstrap),
+        "kafka.bootstrap.servers": node.text("bootstrap", defaults.bootstrap),
         SUBSCRIPTIONS[kind]: ",".join(node.texts(kind)),
         "startingOffsets": node.text("from", "earliest"),
         "includeHeaders": "true",
-        "kafka.group.id": f"{top.name}-{name}",
+        "kafka.group.id": f"{defaults.pipeline}-{name}",
         **node.table("options"),
     }
     node.check("options", lambda: stream_source(options))
-    made = Source(
+    source = Source(
         name,
         options,
         _format(node, folder),
@@ -159,7 +168,7 @@ def _source(name: str, node: Node, top: Top, folder: Path) -> Source:
         node.maybe("dead_letter"),
     )
     node.done()
-    return made
+    return source
 
 
 def _format(node: Node, folder: Path) -> Format:
@@ -167,7 +176,7 @@ def _format(node: Node, folder: Path) -> Format:
     message = node.maybe("message") or ""
     if kind in ("string", "binary"):
         if node.has("schema"):
-            node.fail("schema", f"values of format {kind} have none")
+            node.fail("schema", f"not allowed for format {kind}")
         return Format(kind)
     schema = node.text("schema")
     if schema.endswith((".json", ".avsc", ".ddl", ".sql", ".desc", ".pb")):
@@ -178,9 +187,9 @@ def _format(node: Node, folder: Path) -> Format:
     elif kind == "protobuf":
         node.fail("schema", "expected a file of descriptors (protoc --descriptor_set_out=x.desc)")
     if kind == "protobuf" and not message:
-        node.fail("message", "is missing: which message of the descriptors a value is")
+        node.fail("message", "missing: name the message type of the values, as in shop.View")
     if kind != "protobuf" and message:
-        node.fail("message", f"values of format {kind} have none")
+        node.fail("message", f"not allowed for format {kind}")
     return Format(kind, schema, message)
 
 
@@ -188,27 +197,27 @@ def _watermark(node: Node, name: str) -> Watermark | None:
     if not node.has(name):
         return None
     inner = node.node(name)
-    made = Watermark(inner.text("column"), inner.text("delay"))
+    watermark = Watermark(inner.text("column"), inner.text("delay"))
     inner.done()
-    return made
+    return watermark
 
 
 def _step(node: Node) -> Step:
     name = node.text("name")
     kind = node.one_of(("sql", "reject", "deduplicate"))
-    made: Step
+    step: Step
     if kind == "sql":
-        made = SqlStep(name, node.text("sql"), _watermark(node, "watermark"))
+        step = SqlStep(name, node.text("sql"), _watermark(node, "watermark"))
     elif kind == "reject":
         reasons = node.table("reject")
         if not reasons:
             node.fail("reject", "expected a reason and a predicate, as in no user: user IS NULL")
-        made = RejectStep(name, node.text("from"), reasons, node.maybe("dead_letter"))
+        step = RejectStep(name, node.text("from"), reasons, node.maybe("dead_letter"))
     else:
         keys = node.texts("deduplicate")
-        made = DeduplicateStep(name, node.text("from"), keys, _watermark(node, "within"))
+        step = DeduplicateStep(name, node.text("from"), keys, _watermark(node, "within"))
     node.done()
-    return made
+    return step
 
 
 def _check_names(pipeline: Pipeline) -> None:
@@ -217,25 +226,27 @@ def _check_names(pipeline: Pipeline) -> None:
     if not pipeline.sinks:
         raise UserError("sinks: expected at least one: where the rows go")
     views: dict[str, None] = {}
-    for one in (*pipeline.sources, *pipeline.steps):
-        _check_name(one.name, views)
-        if isinstance(one, RejectStep | DeduplicateStep):
-            _check_view(f"step {one.name}", one.source, views)
-        views[one.name] = None
+    for view in (*pipeline.sources, *pipeline.steps):
+        _check_name(view.name, views)
+        if isinstance(view, RejectStep | DeduplicateStep):
+            _check_view(f"step {view.name}", view.source, views)
+        views[view.name] = None
     sinks: dict[str, None] = {}
-    for each in pipeline.sinks:
-        _check_name(each.name, sinks)
-        sinks[each.name] = None
-        _check_view(f"sink {each.name}", each.source, views)
+    for target in pipeline.sinks:
+        _check_name(target.name, sinks)
+        sinks[target.name] = None
+        _check_view(f"sink {target.name}", target.source, views)
 
 
 def _check_name(name: str, taken: Iterable[str]) -> None:
     if not NAME.fullmatch(name):
         raise UserError(f"{name!r}: expected a name of letters, digits and _, a letter first")
     if name in taken:
-        raise UserError(f"{name}: two have this name")
+        raise UserError(f"{name}: used for more than one view or sink; names must be unique")
 
 
-def _check_view(who: str, view: str, views: Iterable[str]) -> None:
+def _check_view(user: str, view: str, views: Iterable[str]) -> None:
     if view not in views:
-        raise UserError(f"{who}: from: {view!r} is none of {', '.join(views)}")
+        raise UserError(
+            f"{user}: from: there is no view {view!r}; expected one of {', '.join(views)}"
+        )

@@ -1,7 +1,7 @@
-"""The events of a history, arranged as the checks want them.
+"""The events of a history, indexed for the checks.
 
-Owns what can be concluded from events alone: which records must last, and how each transaction
-ended as far as anybody can know. Never judges.
+Owns: what follows from events alone: which records must be durable, and how each transaction ended
+as far as that can be known. Never: reports violations.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 from ottla.testing.history.events import (
     FINAL,
-    Begun,
     Commit,
     Ended,
     Event,
-    Kept,
     OffsetRead,
     Outcome,
     Owns,
     Pipe,
     Poll,
+    ProducerInit,
     Reset,
+    Retention,
     Send,
 )
 
@@ -33,9 +33,9 @@ class Fate(Enum):
     """How a transaction ended."""
 
     COMMITTED = "committed"
-    """Its producer was told so, or somebody who reads only what is committed saw part of it."""
+    """Its producer got a success, or a read_committed consumer read part of it."""
     ABORTED = "aborted"
-    """Nobody asked for a commit that may have happened."""
+    """No commit was requested that may have succeeded."""
     UNKNOWN = "unknown"
 
 
@@ -43,11 +43,11 @@ class History:
     def __init__(self, events: Iterable[Event]) -> None:
         self.sends: dict[str, list[Send]] = defaultdict(list)
         self.polls: dict[str, list[Poll]] = defaultdict(list)
-        self.kept: dict[str, Kept] = {}
+        self.retention: dict[str, Retention] = {}
         self.parts: dict[str, list[Send]] = defaultdict(list)
         """The records of each transaction."""
         self.ends: dict[str, list[Ended]] = defaultdict(list)
-        self.begun: list[Begun] = []
+        self.producer_inits: list[ProducerInit] = []
         self.commits: list[Commit] = []
         self.offset_reads: list[OffsetRead] = []
         self.resets: list[Reset] = []
@@ -55,7 +55,7 @@ class History:
         self.pipes: list[Pipe] = []
         self._final: dict[tuple[str, bool], dict[int, str]] = {}
         lists: dict[type[Event], list[Any]] = {
-            Begun: self.begun,
+            ProducerInit: self.producer_inits,
             Commit: self.commits,
             OffsetRead: self.offset_reads,
             Reset: self.resets,
@@ -77,10 +77,10 @@ class History:
             case Poll():
                 self.polls[event.partition].append(event)
                 if event.process == FINAL:
-                    found = self._final.setdefault((event.partition, event.committed), {})
-                    found.update(event.records)
-            case Kept():
-                self.kept[event.partition] = event
+                    records = self._final.setdefault((event.partition, event.committed), {})
+                    records.update(event.records)
+            case Retention():
+                self.retention[event.partition] = event
             case Ended():
                 self.ends[event.transaction].append(event)
 
@@ -89,7 +89,7 @@ class History:
 
     # What was read
 
-    def seen(self, partition: str) -> Iterator[tuple[int, str]]:
+    def records_read(self, partition: str) -> Iterator[tuple[int, str]]:
         for poll in self.polls[partition]:
             yield from poll.records
 
@@ -97,12 +97,12 @@ class History:
         return self._final.get((partition, committed), {})
 
     def was_read_at_last(self, partition: str, *, committed: bool) -> bool:
-        """Whether the last reader came to this partition, and told even if it was empty."""
+        """Whether the final reader read this partition, even if it was empty."""
         return (partition, committed) in self._final
 
     @cached_property
     def held_back(self) -> dict[str, set[str]]:
-        """By partition: what was given to producers, and the last reader of committed data missed.
+        """By partition: values sent that the final read_committed reader did not see.
 
         Empty where there was no such reader.
         """
@@ -116,18 +116,18 @@ class History:
 
     # What must be there
 
-    def lasting(self, partition: str) -> Iterator[Send]:
-        """The acknowledged records that must be there whenever somebody looks."""
-        kept = self.kept.get(partition, Kept(partition))
+    def durable_sends(self, partition: str) -> Iterator[Send]:
+        """The acknowledged records that every read must see."""
+        retention = self.retention.get(partition, Retention(partition))
         for send in self.sends[partition]:
-            known = send.outcome is Outcome.OK and (send.offset < 0 or send.offset >= kept.start)
-            if known and not kept.compacted:
+            is_retained = send.offset < 0 or send.offset >= retention.start
+            if send.outcome is Outcome.OK and is_retained and not retention.compacted:
                 yield send
 
     # How transactions ended
 
     def fate_of(self, send: Send) -> Fate:
-        """A record of no transaction counts as soon as it is there."""
+        """A record outside transactions counts as committed."""
         return self.fates[send.transaction] if send.transaction else Fate.COMMITTED
 
     @cached_property
@@ -136,16 +136,16 @@ class History:
         return {name: self._fate(name, observed) for name in {*self.parts, *self.ends}}
 
     def _fate(self, name: str, observed: frozenset[str]) -> Fate:
-        told = [end.commit for end in self.ends[name] if end.outcome is Outcome.OK]
-        if told:
-            return Fate.COMMITTED if told[-1] else Fate.ABORTED
+        acknowledged = [end.commit for end in self.ends[name] if end.outcome is Outcome.OK]
+        if acknowledged:
+            return Fate.COMMITTED if acknowledged[-1] else Fate.ABORTED
         if not any(end.commit and end.outcome is Outcome.UNKNOWN for end in self.ends[name]):
             return Fate.ABORTED
         return Fate.COMMITTED if name in observed else Fate.UNKNOWN
 
     @cached_property
     def observed(self) -> frozenset[str]:
-        """The transactions of which a reader of committed data saw anything."""
+        """The transactions of which a read_committed consumer read a record."""
         return frozenset(
             name
             for name, parts in self.parts.items()

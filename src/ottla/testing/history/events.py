@@ -1,13 +1,13 @@
-"""The vocabulary of a history: what a client did, heard and saw, one JSON object a line.
+"""The events of a history: what clients sent, received and were told, one JSON object per line.
 
-Owns the events and their file. Never judges. Times are monotonic, and of one machine. A process is
-one life of one client: what begins anew after a crash has a new name.
+Owns: the event types and their file format. Never: checks anything. Times are monotonic, and of
+one machine. A process is one life of one client: after a crash it has a new name.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 FINAL: Final = "final"
 """The process that reads everything once the faults are over, in either isolation or in both."""
 TIMEOUT_MS: Final = 60_000
-"""Of transactions, unless their producer asked for another."""
+"""The timeout of transactions, unless their producer set another."""
 
 
 class Outcome(Enum):
@@ -27,7 +27,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One record given to a producer, and what the producer heard."""
+    """One record given to a producer, and the outcome."""
 
     process: str
     partition: str
@@ -38,17 +38,17 @@ class Send:
     offset: int = -1
     key: str = ""
     tombstone: bool = False
-    """It says that its key has no value; `value` is only its name here."""
+    """The record deletes its key; `value` is only its name here."""
     transaction: str = ""
     """The name of the transaction it is part of; empty: of none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Records one consumer got in one go from one partition, in order.
+    """Records of one partition that one consumer got with one poll, in order.
 
-    `assigned` counts how often this process began anew on the partition (a seek, an assignment).
-    `high_watermark` and `last_stable` are what the broker said with them, under `leader_epoch`.
+    `assigned` counts assignments and seeks of this process on the partition.
+    `high_watermark` and `last_stable` are those of the reply, under `leader_epoch`.
     """
 
     process: str
@@ -61,15 +61,15 @@ class Poll:
     """Read with read_committed."""
     last_stable: int = -1
     at_ns: int = -1
-    """When the answer came."""
+    """When the reply arrived."""
     group: str = ""
     generation: int = -1
-    """Of the group, while these were read."""
+    """The generation of the group while these were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owns:
-    """A member of a group was given a partition, or gave it up, or died with it."""
+    """A member of a group was assigned a partition, or lost it."""
 
     process: str
     group: str
@@ -79,7 +79,7 @@ class Owns:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class ProducerInit:
     """A process became the producer of a transactional id (InitProducerId)."""
 
     process: str
@@ -119,7 +119,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRead:
-    """A group's committed offset, as the broker told it."""
+    """A group's committed offset, as the broker returned it."""
 
     process: str
     group: str
@@ -131,7 +131,7 @@ class OffsetRead:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Somebody was allowed to set a group's offset back, until then."""
+    """A group's offset was reset on purpose, at that time at the latest."""
 
     group: str
     partition: str
@@ -142,8 +142,8 @@ class Reset:
 class Pipe:
     """Each value of one topic is written to another, exactly once and in order.
 
-    One that was written anew, after a try that failed, needs a name of its own: what follows an
-    `@` in a value of the sink only tells the tries apart.
+    A retry after a failed attempt needs a value of its own: in values of the sink the part after
+    an `@` only distinguishes attempts.
     """
 
     source: str
@@ -151,11 +151,11 @@ class Pipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What a partition need not have any more when it is read for the last time.
+class Retention:
+    """Which records of a partition may be gone at the final read.
 
-    Nothing below `start`, which retention or DeleteRecords moved; where it is compacted, only the
-    last value of each key.
+    Those below `start`, moved by retention or DeleteRecords; if it is compacted, all but the last
+    value of each key.
     """
 
     partition: str
@@ -165,19 +165,39 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something the test did to the broker; for whoever reads the history."""
+    """Something the test did to the broker; for people who read the history."""
 
     name: str
     at_ns: int
 
 
 Event: TypeAlias = (
-    Send | Poll | Owns | Begun | Ended | Commit | OffsetRead | Reset | Pipe | Kept | Fault
+    Send
+    | Poll
+    | Owns
+    | ProducerInit
+    | Ended
+    | Commit
+    | OffsetRead
+    | Reset
+    | Pipe
+    | Retention
+    | Fault
 )
-KINDS: Final = {
-    kind.__name__.lower(): kind
-    for kind in (Send, Poll, Owns, Begun, Ended, Commit, OffsetRead, Reset, Pipe, Kept, Fault)
+KINDS: Final[Mapping[str, type[Event]]] = {  # the value of "kind" in a file
+    "send": Send,
+    "poll": Poll,
+    "owns": Owns,
+    "begun": ProducerInit,
+    "ended": Ended,
+    "commit": Commit,
+    "offsetread": OffsetRead,
+    "reset": Reset,
+    "pipe": Pipe,
+    "kept": Retention,
+    "fault": Fault,
 }
+NAMES: Final = {event_type: name for name, event_type in KINDS.items()}
 
 
 def write(path: Path, events: Iterable[Event]) -> None:
@@ -187,11 +207,11 @@ def write(path: Path, events: Iterable[Event]) -> None:
             fields = asdict(event)
             if "outcome" in fields:
                 fields["outcome"] = fields["outcome"].value
-            file.write(json.dumps({"kind": type(event).__name__.lower(), **fields}) + "\n")
+            file.write(json.dumps({"kind": NAMES[type(event)], **fields}) + "\n")
 
 
 def read(path: Path) -> list[Event]:
-    """The events of a file; a last line that a killed process left unfinished is passed over."""
+    """The events of a file; an unfinished last line of a killed process is skipped."""
     events: list[Event] = []
     for line in path.read_text().splitlines():
         try:

@@ -31,15 +31,15 @@ def one_owner(history: History) -> Iterator[Broken]:
     """No member is given a partition that another one of its group still has."""
     owners: dict[tuple[str, str], str] = {}
     # What happened at one moment is taken as giving up first.
-    for one in sorted(history.owns, key=lambda one: (one.at_ns, one.gained)):
-        key = (one.group, one.partition)
-        owner = owners.get(key, one.process)
-        if owner == one.process:
-            owners[key] = one.process
-            if not one.gained:
+    for event in sorted(history.owns, key=lambda event: (event.at_ns, event.gained)):
+        key = (event.group, event.partition)
+        owner = owners.get(key, event.process)
+        if owner == event.process:
+            owners[key] = event.process
+            if not event.gained:
                 del owners[key]
-        elif one.gained:
-            yield Broken(one.partition, f"{one.process} was given what {owner} still had")
+        elif event.gained:
+            yield Broken(event.partition, f"{event.process} was assigned what {owner} still owned")
 
 
 def stale_commit(history: History) -> Iterator[Broken]:
@@ -63,23 +63,27 @@ def stale_commit(history: History) -> Iterator[Broken]:
 
 def offset_regression(history: History) -> Iterator[Broken]:
     """A group's committed offset fell, though nobody had reset it."""
-    told: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    offsets: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for look in history.offset_reads:
-        told[look.group, look.partition].append((look.completed_ns, look.offset))
+        offsets[look.group, look.partition].append((look.completed_ns, look.offset))
     for commit in history.commits:
         at_ns = _counts_from(history, commit)
         if at_ns is not None:
-            told[commit.group, commit.partition].append((at_ns, commit.offset))
+            offsets[commit.group, commit.partition].append((at_ns, commit.offset))
     for look in history.offset_reads:
         key = (look.group, look.partition)
         since = max(
-            (one.completed_ns for one in history.resets if (one.group, one.partition) == key),
+            (
+                reset.completed_ns
+                for reset in history.resets
+                if (reset.group, reset.partition) == key
+            ),
             default=-1,
         )
-        known = (offset for at, offset in told[key] if since <= at < look.invoked_ns)
-        highest = max(known, default=look.offset)
+        earlier = (offset for time_ns, offset in offsets[key] if since <= time_ns < look.invoked_ns)
+        highest = max(earlier, default=look.offset)
         if look.invoked_ns > since and look.offset < highest:
-            detail = f"{look.group} stood at {highest}, and later at {look.offset}"
+            detail = f"{look.group} had committed {highest}, and later {look.offset}"
             yield Broken(look.partition, detail)
 
 
@@ -101,14 +105,14 @@ def exactly_once(history: History) -> Iterator[Broken]:
             partition: [value.partition("@")[0] for value in values]
             for partition, values in _committed(history, pipe.sink).items()
         }
-        given = Counter(value for values in sources.values() for value in values)
-        taken = Counter(value for values in sinks.values() for value in values)
-        for value in sorted({*given, *taken}):
-            if given[value] != taken[value]:
-                detail = f"{value} went in {given[value]} times, came out {taken[value]} times"
+        sent = Counter(value for values in sources.values() for value in values)
+        received = Counter(value for values in sinks.values() for value in values)
+        for value in sorted({*sent, *received}):
+            if sent[value] != received[value]:
+                detail = f"{value} went in {sent[value]} times, came out {received[value]} times"
                 yield Broken(pipe.sink, detail)
         for partition, values in sorted(sources.items()):
-            place = {value: at for at, value in enumerate(values)}
+            place = {value: index for index, value in enumerate(values)}
             for sink, out in sorted(sinks.items()):
                 of_ours = [place[value] for value in out if value in place]
                 if of_ours != sorted(of_ours):

@@ -10,29 +10,29 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ottla.testing.history.arrangement import Fate, History
-from ottla.testing.history.events import Kept, Outcome, Send
+from ottla.testing.history.events import Outcome, Retention, Send
 
 
 def inconsistent_offset(history: History, partition: str) -> Iterator[str]:
     """An offset that ever showed two values, to a reader or in an acknowledgement."""
     values: dict[int, set[str]] = defaultdict(set)
-    for offset, value in history.seen(partition):
+    for offset, value in history.records_read(partition):
         values[offset].add(value)
     for send in history.sends[partition]:
         if send.outcome is Outcome.OK and send.offset >= 0:
             values[send.offset].add(send.value)
-    for offset, shown in sorted(values.items()):
-        if len(shown) > 1:
-            yield f"offset {offset} showed {sorted(shown)}"
+    for offset, values_seen in sorted(values.items()):
+        if len(values_seen) > 1:
+            yield f"offset {offset} showed {sorted(values_seen)}"
 
 
 def lost_write(history: History, partition: str) -> Iterator[str]:
     """Acknowledged, never read, though something later was."""
-    seen = dict(history.seen(partition))
-    highest = max(seen, default=-1)
-    shown = set(seen.values())
-    for send in history.lasting(partition):
-        if send.value not in shown and send.offset < highest:
+    records = dict(history.records_read(partition))
+    highest = max(records, default=-1)
+    values_seen = set(records.values())
+    for send in history.durable_sends(partition):
+        if send.value not in values_seen and send.offset < highest:
             yield f"{send.value} was acknowledged at {send.offset}, reads reached {highest}"
 
 
@@ -40,7 +40,7 @@ def unseen(history: History, partition: str) -> Iterator[str]:
     """Acknowledged, absent from the final reads; of a transaction, if it was committed."""
     final = set(history.final(partition).values())
     held_back = history.held_back.get(partition, ())
-    for send in history.lasting(partition):
+    for send in history.durable_sends(partition):
         if send.value not in final:
             yield f"{send.value} was acknowledged at {send.offset} and is not there"
         elif send.value in held_back and history.fate_of(send) is Fate.COMMITTED:
@@ -52,8 +52,8 @@ def compaction(history: History, partition: str) -> Iterator[str]:
 
     What an aborted transaction wrote is nobody's last value.
     """
-    kept = history.kept.get(partition, Kept(partition))
-    if not kept.compacted:
+    retention = history.retention.get(partition, Retention(partition))
+    if not retention.compacted:
         return
     offsets = {value: offset for offset, value in history.final(partition).items()}
     final: dict[str, list[int]] = defaultdict(list)
@@ -64,7 +64,7 @@ def compaction(history: History, partition: str) -> Iterator[str]:
         offset = offsets.get(send.value, send.offset if send.outcome is Outcome.OK else -1)
         if send.value in offsets:
             final[send.key].append(offset)
-        if offset >= max(kept.start, last[send.key][0] if send.key in last else 0):
+        if offset >= max(retention.start, last[send.key][0] if send.key in last else 0):
             last[send.key] = (offset, send)
     for key, (offset, send) in sorted(last.items()):
         if offset in final[key]:
@@ -78,7 +78,7 @@ def compaction(history: History, partition: str) -> Iterator[str]:
 def duplicate(history: History, partition: str) -> Iterator[str]:
     """One value at two offsets."""
     offsets: dict[str, set[int]] = defaultdict(set)
-    for offset, value in history.seen(partition):
+    for offset, value in history.records_read(partition):
         offsets[value].add(offset)
     for value, places in sorted(offsets.items()):
         if len(places) > 1:
@@ -88,7 +88,7 @@ def duplicate(history: History, partition: str) -> Iterator[str]:
 def phantom(history: History, partition: str) -> Iterator[str]:
     """A value nobody wrote, or that a producer was told had failed for good."""
     written = {send.value for send in history.sends[partition] if send.outcome is not Outcome.FAIL}
-    for offset, value in history.seen(partition):
+    for offset, value in history.records_read(partition):
         if value not in written:
             yield f"{value} at {offset} was not written"
 

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 from ottla.testing.history.arrangement import Fate, History
 from ottla.testing.history.events import (
     TIMEOUT_MS,
-    Begun,
     Commit,
     Ended,
-    Kept,
     Outcome,
     Poll,
+    ProducerInit,
+    Retention,
     Send,
 )
 
@@ -57,8 +57,8 @@ def torn_transaction(history: History) -> Iterator[Broken]:
 def _missing_records(history: History, name: str) -> Iterator[Broken]:
     for part in history.parts[name]:
         partition = part.partition
-        kept = history.kept.get(partition, Kept(partition))
-        lasts = not kept.compacted and (part.offset < 0 or part.offset >= kept.start)
+        retention = history.retention.get(partition, Retention(partition))
+        lasts = not retention.compacted and (part.offset < 0 or part.offset >= retention.start)
         if part.outcome is Outcome.FAIL:
             yield Broken(partition, f"{name} was committed without {part.value}")
         elif lasts and part.value in history.held_back.get(partition, ()):
@@ -77,9 +77,11 @@ def _missing_offsets(history: History, name: str) -> Iterator[Broken]:
         ]
         if not looks or looks[-1].invoked_ns < commit.completed_ns:
             continue
-        told = looks[-1].offset
-        if told < commit.offset and not _was_reset(history, commit):
-            detail = f"{name} counts, and {commit.group} stands at {told}, not at {commit.offset}"
+        offset_read = looks[-1].offset
+        if offset_read < commit.offset and not _was_reset(history, commit):
+            detail = (
+                f"{name} counts, and {commit.group} stands at {offset_read}, not at {commit.offset}"
+            )
             yield Broken(commit.partition, detail)
 
 
@@ -94,18 +96,23 @@ def _was_reset(history: History, commit: Commit) -> bool:
 def zombie(history: History) -> Iterator[Broken]:
     """Something succeeded for a process that a newer one had replaced before it asked."""
     replaced = _replaced(history)
-    for one in _successes(history):
-        begun = replaced.get(one.process)
-        if begun is not None and one.invoked_ns > begun.completed_ns:
-            detail = f"{_what(one)} of {one.process} succeeded after {begun.process} had begun"
-            yield Broken(begun.transactional_id, detail)
+    for success in _successes(history):
+        successor = replaced.get(success.process)
+        if successor is not None and success.invoked_ns > successor.completed_ns:
+            detail = (
+                f"{_what(success)} of {success.process} succeeded after "
+                f"{successor.process} had begun"
+            )
+            yield Broken(successor.transactional_id, detail)
 
 
-def _replaced(history: History) -> dict[str, Begun]:
+def _replaced(history: History) -> dict[str, ProducerInit]:
     """Who came after each process, as the producer of its transactional id."""
-    known = [begun for begun in history.begun if begun.outcome is Outcome.OK]
-    by_time = sorted(known, key=lambda begun: begun.completed_ns)
-    found: dict[str, Begun] = {}
+    acknowledged = [
+        producer for producer in history.producer_inits if producer.outcome is Outcome.OK
+    ]
+    by_time = sorted(acknowledged, key=lambda producer: producer.completed_ns)
+    successors: dict[str, ProducerInit] = {}
     for older in by_time:
         for newer in by_time:
             if (
@@ -113,8 +120,8 @@ def _replaced(history: History) -> dict[str, Begun]:
                 and newer.process != older.process
                 and newer.invoked_ns > older.completed_ns
             ):
-                found.setdefault(older.process, newer)
-    return found
+                successors.setdefault(older.process, newer)
+    return successors
 
 
 def _successes(history: History) -> Iterator[Send | Ended | Commit]:
@@ -127,22 +134,24 @@ def _successes(history: History) -> Iterator[Send | Ended | Commit]:
             yield commit
 
 
-def _what(one: Send | Ended | Commit) -> str:
-    match one:
+def _what(event: Send | Ended | Commit) -> str:
+    match event:
         case Send():
-            return f"writing {one.value}"
+            return f"writing {event.value}"
         case Ended():
-            return f"ending {one.transaction}"
+            return f"ending {event.transaction}"
         case Commit():
-            return f"committing {one.offset} of {one.partition}"
+            return f"committing {event.offset} of {event.partition}"
 
 
 def stuck_lso(history: History, bound_ns: int = LSO_BOUND_NS) -> Iterator[Broken]:
     """The last stable offset stood still beyond its bound, and no transaction was open."""
     for partition, polls in sorted(history.polls.items()):
-        told = sorted((poll for poll in polls if _tells(poll)), key=lambda poll: poll.at_ns)
+        polls_with_lso = sorted(
+            (poll for poll in polls if _tells(poll)), key=lambda poll: poll.at_ns
+        )
         lives = sorted(_lives(history, partition))
-        for first, last in _still(told):
+        for first, last in _still(polls_with_lso):
             moments = [first.at_ns]
             for life in lives:
                 if life.start_ns <= last.at_ns and life.end_ns >= moments[-1]:
@@ -158,19 +167,19 @@ def _tells(poll: Poll) -> bool:
     return poll.at_ns >= 0 and poll.last_stable >= 0 and poll.high_watermark >= 0
 
 
-def _still(told: list[Poll]) -> Iterator[tuple[Poll, Poll]]:
+def _still(polls: list[Poll]) -> Iterator[tuple[Poll, Poll]]:
     """The stretches in which it did not move, and there was more behind it."""
     start: Poll | None = None
-    for before, after in pairwise(told):
-        held = all(one.high_watermark > one.last_stable for one in (before, after))
-        if held and before.last_stable == after.last_stable:
+    for before, after in pairwise(polls):
+        is_behind = all(poll.high_watermark > poll.last_stable for poll in (before, after))
+        if is_behind and before.last_stable == after.last_stable:
             start = start or before
             continue
         if start is not None:
             yield start, before
         start = None
     if start is not None:
-        yield start, told[-1]
+        yield start, polls[-1]
 
 
 class Life(NamedTuple):
@@ -180,7 +189,7 @@ class Life(NamedTuple):
 
 def _lives(history: History, partition: str) -> Iterator[Life]:
     """From when to when each transaction may have been open on a partition."""
-    begun = {one.process: one for one in history.begun if one.outcome is Outcome.OK}
+    begun = {one.process: one for one in history.producer_inits if one.outcome is Outcome.OK}
     replaced = _replaced(history)
     for name in {send.transaction for send in history.sends[partition] if send.transaction}:
         parts = history.parts[name]

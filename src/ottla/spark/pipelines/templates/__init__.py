@@ -25,9 +25,7 @@ def text(name: str) -> str:
     if name not in names():
         near = get_close_matches(name, names(), n=1)
         advice = f"; did you mean {near[0]}?" if near else ""
-        raise UserError(
-            f"{name}: there is no such template{advice} (there are {', '.join(names())})"
-        )
+        raise UserError(f"{name}: no such template{advice} (available: {', '.join(names())})")
     return path.read_text()
 
 

@@ -10,7 +10,13 @@ import pytest
 
 from ottla.spark.pipelines.progress import Ends, QueryProgress
 from ottla.spark.pipelines.queries import QueryOutput
-from ottla.spark.pipelines.run import ASK_EVERY_MS, FINISH_MS, QueryFailed, Run, history_path
+from ottla.spark.pipelines.running_queries import (
+    END_OFFSETS_EVERY_MS,
+    FINISH_MS,
+    QueryFailed,
+    Run,
+    history_path,
+)
 from tests.fakes.manual_time import ManualClock
 
 
@@ -48,14 +54,6 @@ class Query:
         self.stopped = True
 
 
-class Heard:
-    def __init__(self) -> None:
-        self.moments: list[QueryProgress] = []
-
-    def heard(self, moment: QueryProgress) -> None:
-        self.moments.append(moment)
-
-
 def report(batch: int, rows: int = 5, offset: int = 10) -> dict[str, Any]:
     return {
         "batchId": batch,
@@ -69,23 +67,23 @@ def ends() -> Ends:
     return {"t-0": 12}
 
 
-def run(queries: dict[str, Query]) -> tuple[Run, Heard]:
-    heard = Heard()
+def run(queries: dict[str, Query]) -> tuple[Run, list[QueryProgress]]:
+    batches: list[QueryProgress] = []
     outputs = [QueryOutput(name, query) for name, query in queries.items()]  # type: ignore[arg-type]
-    return Run(outputs, ends, ManualClock(), [heard]), heard
+    return Run(outputs, ends, ManualClock(), [batches.append]), batches
 
 
 def test_every_batch_is_told_once_with_its_lag() -> None:
-    made, heard = run(
+    running, batches = run(
         {"a": Query(report(0), report(1, rows=0), report(2, offset=12)), "b": Query()}
     )
-    made.until(Event())
-    assert [(one.query, one.batch, one.lag_records) for one in heard.moments] == [
+    running.until(Event())
+    assert [(one.query, one.batch, one.lag_records) for one in batches] == [
         ("a", 0, 2),
         ("a", 2, 0),
     ]
-    assert made.totals["a"].rows_in == 10
-    assert made.totals["b"].batches == 0
+    assert running.totals["a"].rows_in == 10
+    assert running.totals["b"].batches == 0
 
 
 def test_a_query_that_fails_stops_the_others_and_says_why() -> None:
@@ -93,9 +91,9 @@ def test_a_query_that_fails_stops_the_others_and_says_why() -> None:
         "it broke\n  pyspark.errors.X: x\n  ValueError: topic: expected a name\n at y"
     )
     queries = {"good": Query(), "bad": Query(failure=fault)}
-    made, _ = run(queries)
+    running, _ = run(queries)
     with pytest.raises(QueryFailed, match="bad: ValueError: topic: expected a name"):
-        made.until(Event())
+        running.until(Event())
     assert all(query.stopped for query in queries.values())
 
 
@@ -116,20 +114,20 @@ class SlowQuery(Query):
 
 
 def test_a_query_whose_python_is_slow_to_start_is_started_again() -> None:
-    made, heard = run({"a": SlowQuery(3)})
-    made.until(Event())
-    assert len(heard.moments) == 1
-    made, _ = run({"a": SlowQuery(99)})
+    running, batches = run({"a": SlowQuery(3)})
+    running.until(Event())
+    assert len(batches) == 1
+    running, _ = run({"a": SlowQuery(99)})
     with pytest.raises(QueryFailed, match="connect back"):
-        made.until(Event())
+        running.until(Event())
 
 
 def test_told_to_stop_it_stops_the_queries() -> None:
     stop = Event()
     query = Query(on_start=stop.set)
     query.isActive = True
-    made, _ = run({"a": query})
-    made.until(stop)
+    running, _ = run({"a": query})
+    running.until(stop)
     assert query.stopped
 
 
@@ -137,8 +135,8 @@ def test_a_query_is_stopped_between_two_batches() -> None:
     stop = Event()
     query = Query(busy_looks=5, on_start=stop.set)
     query.isActive = True
-    made, _ = run({"a": query})
-    made.until(stop)
+    running, _ = run({"a": query})
+    running.until(stop)
     assert query.stopped
     assert query.busy_looks <= 0
 
@@ -174,13 +172,15 @@ def test_all_queries_together_have_one_time_to_come_to_a_gap() -> None:
         if next(looks) == 1:  # they all run by now
             began_ms.append(clock.mono_ms())
             stop.set()
-        clock.ns += ASK_EVERY_MS * 1_000_000
+        clock.ns += END_OFFSETS_EVERY_MS * 1_000_000
         return {}
 
     outputs = [QueryOutput(f"q{at}", query) for at, query in enumerate(queries)]  # type: ignore[arg-type]
     Run(outputs, stopping, clock, []).until(stop)
     assert all(query.stopped for query in queries)
-    assert clock.mono_ms() - began_ms[0] <= FINISH_MS + 5 * ASK_EVERY_MS, "not once for each"
+    assert clock.mono_ms() - began_ms[0] <= FINISH_MS + 5 * END_OFFSETS_EVERY_MS, (
+        "not once for each"
+    )
 
 
 def test_told_to_stop_while_queries_start_it_starts_no_more_of_them() -> None:
@@ -192,6 +192,6 @@ def test_told_to_stop_while_queries_start_it_starts_no_more_of_them() -> None:
         started.append("a")
         stop.set()
 
-    made, _ = run({"a": Query(on_start=first), "b": Query(on_start=lambda: started.append("b"))})
-    made.until(stop)
+    running, _ = run({"a": Query(on_start=first), "b": Query(on_start=lambda: started.append("b"))})
+    running.until(stop)
     assert started == ["a"]

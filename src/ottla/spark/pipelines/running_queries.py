@@ -1,0 +1,215 @@
+"""The streaming queries of one run: started, watched and stopped.
+
+Owns: the queries from the first start to the last stop, and the history of their batches.
+Never: prints; callers pass listeners that are called for each batch.
+
+A query that fails stops the others: what they have committed stays, and the next run goes on from
+their checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlparse
+
+from ottla.model.clock import Clock
+from ottla.spark.pipelines.progress import (
+    Ends,
+    ProgressTracker,
+    QueryProgress,
+    QueryTotal,
+    positions,
+    query_progress,
+)
+from ottla.spark.pipelines.queries import QueryOutput
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+POLL_S: Final = 0.5
+START_POLL_S: Final = 0.05
+START_ATTEMPTS: Final = 5
+WORKER_TIMEOUT: Final = "connect back"
+"""Part of Spark's message for a Python worker that did not start in time."""
+END_OFFSETS_EVERY_MS: Final = 1_000
+FINISH_MS: Final = 1_500
+"""How long all queries together may take to finish their current batch when a run ends."""
+FINISH_POLL_S: Final = 0.01
+STOP_MS: Final = 1_500
+"""How long queries may take to stop in the middle of a batch; Spark itself has no limit."""
+HISTORY: Final = "progress.jsonl"
+
+FindEnds: TypeAlias = Callable[[], Ends]
+"""Returns the current end offsets of the partitions that are read."""
+Listener: TypeAlias = Callable[[QueryProgress], object]
+"""Called with the progress of every batch."""
+
+
+class QueryFailed(Exception):
+    """A query ended with an error; the message names the query and the cause."""
+
+
+class Run:
+    """The queries of one pipeline, while they run."""
+
+    def __init__(
+        self,
+        outputs: Sequence[QueryOutput],
+        ends: FindEnds,
+        clock: Clock,
+        listeners: Sequence[Listener],
+        background_tasks: Sequence[Callable[[], None]] = (),
+    ) -> None:
+        self._outputs = outputs
+        self._ends = ends
+        self._clock = clock
+        self._listeners = listeners
+        self._background_tasks = background_tasks
+        self._tracker = ProgressTracker()
+        self._ends_updated_ms: int | None = None
+        self._last_batch: dict[str, int] = {}
+        self.totals = {output.name: QueryTotal(output.name) for output in outputs}
+
+    def until(self, stop: Event) -> None:
+        """Run until every query has ended or `stop` is set; QueryFailed if a query fails."""
+        queries: dict[str, StreamingQuery] = {}
+        try:
+            self._update_ends()
+            for output in self._outputs:
+                if stop.is_set():
+                    break
+                queries[output.name] = _start(output, stop)
+            while not stop.wait(POLL_S) and self._poll(queries):
+                for task in self._background_tasks:
+                    task()
+        finally:
+            self._stop(queries.values())
+        self._poll(queries)
+
+    def _poll(self, queries: Mapping[str, StreamingQuery]) -> bool:
+        """Report new batches to the listeners; whether any query still runs."""
+        self._update_ends()
+        for name, query in queries.items():
+            for report in query.recentProgress:
+                self._on_report(name, _as_mapping(report))
+            failure = query.exception()
+            if failure is not None:
+                raise QueryFailed(f"{name}: {_reason(failure)}")
+        return any(query.isActive for query in queries.values())
+
+    def _stop(self, queries: Iterable[StreamingQuery]) -> None:
+        """Stop queries between two batches, as far as they finish their batch soon enough.
+
+        Tasks and Python workers that are interrupted log long stack traces, and the next run has to
+        repeat their work. The time limit is for all queries together: a service manager that sent
+        SIGTERM does not wait longer because there are more queries.
+        """
+        wait = Event().wait
+        until_ms = self._clock.mono_ms() + FINISH_MS
+        busy = list(queries)
+        while busy and self._clock.mono_ms() < until_ms:
+            idle = [query for query in busy if not _is_busy(query)]
+            self._stop_all(idle)
+            busy = [query for query in busy if query not in idle]
+            if busy:
+                wait(FINISH_POLL_S)
+        self._stop_all(busy)
+
+    def _stop_all(self, queries: Sequence[StreamingQuery]) -> None:
+        """Stop them concurrently, waiting at most `STOP_MS`: stopping the session ends the rest."""
+        threads = [Thread(target=query.stop, daemon=True) for query in queries]
+        for thread in threads:
+            thread.start()
+        until_ms = self._clock.mono_ms() + STOP_MS
+        for thread in threads:
+            thread.join(max(until_ms - self._clock.mono_ms(), 0) / 1_000)
+
+    def _update_ends(self) -> None:
+        """Fetch the end offsets regularly, between batches too: lag in seconds needs them."""
+        now_ms = self._clock.mono_ms()
+        last_ms = self._ends_updated_ms
+        if last_ms is None or now_ms - last_ms >= END_OFFSETS_EVERY_MS:
+            self._ends_updated_ms = now_ms
+            self._tracker.add_ends(self._ends(), self._clock.wall_ms())
+
+    def _on_report(self, name: str, report: Mapping[str, Any]) -> None:
+        batch = int(report["batchId"])
+        if batch <= self._last_batch.get(name, -1) or not report.get("numInputRows"):
+            return
+        self._last_batch[name] = batch
+        now_ms = self._clock.wall_ms()
+        progress = query_progress(name, report, now_ms)
+        position = positions(report)
+        if position:
+            progress = progress.with_lag(*self._tracker.lag(position, now_ms))
+        self.totals[name].add(progress)
+        for listener in self._listeners:
+            listener(progress)
+
+
+class History:
+    """Every batch as a line of JSON, beside the checkpoints; `ottla pipeline report` reads it."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._path = history_path(checkpoint)
+
+    def on_batch(self, progress: QueryProgress) -> None:
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a") as file:
+                file.write(progress.json() + "\n")
+
+
+def history_path(checkpoint: str) -> Path | None:
+    """The path of the history; None when checkpoints are not on a local disk."""
+    parts = urlparse(checkpoint)
+    return None if parts.scheme not in ("", "file") else Path(parts.path) / HISTORY
+
+
+def _start(output: QueryOutput, stop: Event) -> StreamingQuery:
+    """Start a query and wait until it has opened its sources or has failed.
+
+    Spark starts a Python worker for each source and gives it ten seconds. A small machine may need
+    longer for many at once: hence one query after another, and a retry after a timeout. Nothing is
+    lost by that, as nothing has been read.
+    """
+    for _ in range(START_ATTEMPTS - 1):
+        query = output.start()
+        while query.isActive and _is_starting(query) and not stop.wait(START_POLL_S):
+            pass
+        if WORKER_TIMEOUT not in str(query.exception()):
+            return query
+    return output.start()
+
+
+def _is_starting(query: StreamingQuery) -> bool:
+    """Whether it has not opened its sources yet."""
+    status: str = query.status["message"]
+    return status.startswith(("Initializing", "Getting offsets"))
+
+
+def _is_busy(query: StreamingQuery) -> bool:
+    return bool(query.isActive and query.status["isTriggerActive"])
+
+
+def _as_mapping(report: Any) -> Mapping[str, Any]:
+    """Spark returns a report as a dict, or as an object that holds one."""
+    mapping: Mapping[str, Any] = report if isinstance(report, dict) else report.jsonValue
+    return mapping
+
+
+def _reason(failure: Exception) -> str:
+    """The line of a failure that says most: our own error, or else the root cause; Spark wraps
+    both."""
+    cause: Any = failure
+    while getattr(cause, "_cause", None) is not None:
+        cause = cause._cause
+    for text in (str(failure), str(cause)):
+        errors = [line.strip() for line in text.splitlines() if "Error: " in line]
+        if errors:
+            return errors[-1]
+    lines = (line.strip() for line in str(cause).splitlines())
+    return next(filter(None, lines), "the query failed without a message")
