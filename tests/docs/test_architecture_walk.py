@@ -63,6 +63,9 @@ NOT_HOPS: Final = {
     "store/nodes.py",
     "store/paths.py",
     "store/port.py",
+    # parts of a log that a new one only constructs
+    "log/producers/snapshot_loading.py",
+    "log/segment_deletion.py",
     # fields of messages: one conversion for every API
     "coordinator/record_fields.py",
     "protocol/chunked_encoding.py",
@@ -97,8 +100,9 @@ class Recorder:
         if not path.startswith(SOURCE):
             return
         module = path.removeprefix(SOURCE)
-        if self._entered or module == "net/listener.py":
-            self._entered.setdefault(module)
+        begun = self._entered or module == "net/listener.py"
+        if begun and module not in self._entered and not is_property(frame):
+            self._entered[module] = None
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -109,6 +113,12 @@ class Recorder:
 
     def hops(self) -> list[str]:
         return [module for module in self._entered if is_hop(module)]
+
+
+def is_property(frame: FrameType) -> bool:
+    """Whether an attribute is read: that alone does not enter a module."""
+    owner = type(frame.f_locals.get("self"))
+    return isinstance(getattr(owner, frame.f_code.co_name, None), property)
 
 
 def is_hop(module: str) -> bool:
