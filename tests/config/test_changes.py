@@ -145,6 +145,14 @@ def test_a_broker_setting_that_nobody_knows_is_stored_and_can_be_deleted(
     assert altered_broker(config, change, whole_cluster=whole_cluster) == {}
 
 
+def test_a_bad_value_for_all_brokers_is_refused_though_a_broker_has_one_of_its_own() -> None:
+    config = DynamicConfig({})
+    config.set_broker({"log.retention.ms": "5"})
+    with pytest.raises(KafkaError, match=r"log\.retention\.ms") as refused:
+        check_broker(config, {"log.retention.ms": "abc"}, whole_cluster=True)
+    assert refused.value.code is INVALID_REQUEST
+
+
 def test_the_number_of_threads_changes_by_half_to_double_at_a_time() -> None:
     config = DynamicConfig({})
     for number in ("4", "8", "16"):

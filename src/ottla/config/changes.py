@@ -108,6 +108,8 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
                 ErrorCode.invalid_request, f"{name} can be changed only for a single broker"
             )
     try:
+        # Each value by itself: one for all brokers may be hidden by this broker's own.
+        BrokerConfig.read({n: text for n, text in overrides.items() if n in BrokerConfig.SETTINGS})
         changed = config.with_overrides(
             cluster=overrides if whole_cluster else config.cluster,
             broker=config.broker if whole_cluster else overrides,
