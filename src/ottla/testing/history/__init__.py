@@ -1,7 +1,7 @@
 """What clients did and saw, and the promises it may have broken.
 
-Whoever drives the clients writes events; `check` names every promise that they show to be broken.
-Never talks to a broker. An unknown outcome counts as done only if somebody saw it.
+The programs that drive the clients write events; `check` returns every promise that the events show
+to be broken. Never talks to a broker. An unknown outcome counts as done only if it was observed.
 
 - `events`        the vocabulary, as JSON lines, so that several processes can write one history
 - `arrangement`   the events, arranged as the checks want them
@@ -33,13 +33,18 @@ from ottla.testing.history.events import (
     write,
 )
 
+Begun = ProducerInit  # its name in earlier versions
+Kept = Retention  # likewise
+
 __all__ = [
     "FINAL",
     "INVARIANTS",
+    "Begun",
     "Commit",
     "Ended",
     "Event",
     "Fault",
+    "Kept",
     "OffsetRead",
     "Outcome",
     "Owns",
