@@ -53,7 +53,7 @@ run: seconds venv
 # environment a client, a jar or a program that is missing is a failure.
 test: setup check
 	@skips=$$(mktemp -d); trap 'rm -rf "$$skips"' EXIT; \
-	OTTLA_SKIPS=$$skips $(MAKE) --no-print-directory -k -j2 -o setup -o venv \
+	TEST_SKIPS=$$skips $(MAKE) --no-print-directory -k -j2 -o setup -o venv \
 		interop unit spark cluster sim; status=$$?; \
 	$(BIN)/python -m tools.skips $$skips; exit $$status
 

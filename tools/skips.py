@@ -1,6 +1,6 @@
 """Which tests were skipped, and why: counted by suite and reason, told at the end of a run.
 
-Owns: the files in the folder that `OTTLA_SKIPS` names, one for each run of pytest, and the lines
+Owns: the files in the folder that `TEST_SKIPS` names, one for each run of pytest, and the lines
 that tell of them. Never: decides what is skipped.
 
     python -m tools.skips FOLDER    tells what every run has left there
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-FOLDER: Final = "OTTLA_SKIPS"
+FOLDER: Final = "TEST_SKIPS"
 PREFIX: Final = "skipped:"
 """How every line begins, so that it can be found among others."""
 REASON_CHARS: Final = 160

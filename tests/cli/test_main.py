@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -207,8 +208,13 @@ def test_the_package_imports_nothing_before_the_program_can_be_interrupted() -> 
         "import sys; before = set(sys.modules); import ottla\n"
         "print(sorted(set(sys.modules) - before))"
     )
+    source = Path(ottla.__file__).resolve().parent.parent  # -S: no editable install
     done = subprocess.run(
-        [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-S", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "['__future__', 'ottla']\n"
 

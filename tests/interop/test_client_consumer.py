@@ -196,7 +196,7 @@ def test_without_an_offset_and_a_policy_the_user_decides(site: Site, group: str)
     tp = TopicPartition(topic, 0)
     with site.consumer(topic, group_id=group, auto_offset_reset="none") as consumer:
         for _ in range(2):  # every poll says so
-            with pytest.raises(NoOffset, match="is none: seek first"):
+            with pytest.raises(NoOffset, match="=none: seek first"):
                 until(lambda: False, consumer)
         consumer.seek(tp, 1)
         assert values(read(consumer, 2)) == [1, 2]

@@ -9,6 +9,7 @@ same thing twice still have to name it twice.
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -36,6 +37,7 @@ TIMES: Final = frozenset({"log_append_time", "transaction_start_time", "last_tim
 SIZES: Final = frozenset({"total_bytes", "usable_bytes"})  # of a disk that others use, too
 SETS: Final = frozenset({"subscribed_topic_names"})  # whose order is no promise
 RECENT_MS: Final = 1_750_000_000_000
+RANGE_OF_TIMES: Final = re.compile(r"\[-?\d{12,}, -?\d{12,}\]")  # around the time of the request
 TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
 
 
@@ -57,7 +59,7 @@ class Labels:
         for (_, value), label in self._known.items():
             if isinstance(value, str | UUID) and len(str(value)) > 8:
                 text = text.replace(str(value), label)
-        return text
+        return RANGE_OF_TIMES.sub("[<range of times>]", text)
 
 
 def plain(entity: Any, labels: Labels) -> dict[str, Any]:
