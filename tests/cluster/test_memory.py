@@ -154,4 +154,4 @@ def test_members_with_megabytes_of_metadata_are_refused_and_ordinary_ones_are_no
             line.send(join(b"ordinary", "ordinary"))
             assert joined(line.receive()).error_code is ErrorCode.none
         assert watched.most - before < GROUPS + SLACK
-        assert broker.said.count("bytes of metadata was refused") >= 1
+        assert broker.said.count("refused a member with") >= 1
