@@ -210,7 +210,7 @@ def test_records_that_are_gone_fail_the_query_unless_that_is_allowed(cluster: Cl
         ({"assign": "x"}, "assign='x'"),
         ({"startingOffsets": "latest"}, "startingOffsets=latest"),
         ({"startingOffsets": '{"t":{"0":1}}'}, "startingOffsets: expected every partition"),
-        ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit is for the source"),
+        ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit is set by the source"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0'"),
         ({"subscribe": "no-such-topic"}, "subscribe: there is no topic no-such-topic"),
         ({"assign": '{"no-such-topic":[7]}'}, "assign: there is no partition no-such-topic-7"),
