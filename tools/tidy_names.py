@@ -19,7 +19,7 @@ from tools.tidy import Fault, Module
 
 FOLDER_MODULES: Final = 25
 SMALL_LINES: Final = 60
-SMALL_MODULES: Final = 94  # may only fall; the goal is 59
+SMALL_MODULES: Final = 86  # may only fall; the goal is 59
 ONE_FILE_EACH: Final = ("src/ottla/api", "src/ottla/cli")  # one file per API, one per command
 
 DIALECT: Final = {  # word in a module, class or function name -> the field's word
