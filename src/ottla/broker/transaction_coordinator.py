@@ -48,7 +48,7 @@ def build_transaction_coordinator(
     appends = data.services.appends
     markers = MarkerAppender(data.hosted, offsets)
     completion = TransactionCompletion(
-        markers, spawn, context.timers, partial(_is_deleted, context.metadata)
+        markers, spawn, context.timers, partial(_is_deleted, context.metadata, data)
     )
     intervals = Intervals(
         settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
@@ -73,10 +73,15 @@ def build_transaction_coordinator(
     return TransactionCoordinator(runtime, completion, service)
 
 
-def _is_deleted(metadata: MetadataCache, partition: TopicPartition) -> bool:
-    """Whether the partition does not exist; False until the controller has sent metadata."""
+def _is_deleted(metadata: MetadataCache, data: DataPlane, partition: TopicPartition) -> bool:
+    """Whether the partition does not exist any more.
+
+    After a start the metadata arrives in several requests, so a partition that it does not name may
+    only be late: a log of it must not be here either.
+    """
     image = metadata.image
-    return TRANSACTION_STATE in image.topics and image.partition(partition) is None
+    named = TRANSACTION_STATE not in image.topics or image.partition(partition) is not None
+    return not named and not data.may_have_log(partition)
 
 
 def _limits(config: DynamicConfig, memory_bytes: int) -> TxnLimits:
