@@ -17,6 +17,7 @@ from typing import Any
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Identity, Services
+from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.data_plane import DataPlane
@@ -132,8 +133,10 @@ class App:
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         authorizer = _authorizer(config)
+        links = self._links(metadata)
+        stack.callback(links.close)
         control = ControlPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, links, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
         )  # fmt: skip
         await control.load()
@@ -153,7 +156,7 @@ class App:
         )  # fmt: skip
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        control.links.answer = dispatch
+        links.answer = dispatch
         listener_set = ListenerSet(network, dispatch, environment.host_name)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
@@ -162,13 +165,23 @@ class App:
             self.dynamic, lambda advertised: self._publish_endpoints(control, advertised)
         )
         _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes])
-        await control.controller.wait_started()
+        await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)
         data.check_directories()  # loading and registering wrote to each of them
         await listener_set.serve()
         await self._start_metrics_server(stack)
         stack.callback(coordination.close)  # closed first: ends requests of waiting members
+
+    def _links(self, metadata: MetadataCache) -> BrokerLinks:
+        listener = Listeners.of(self.config).inter_broker
+        clock, dice = self._environment.clock, self._environment.dice
+        return BrokerLinks(self.broker_id, listener, metadata, clock, dice)
+
+    async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
+        if self.config.zookeeper_connect is not None:
+            await listener_set.serve()  # the controller may be another broker, which calls us
+        await control.controller.wait_started()
 
     def _network(self) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
