@@ -10,7 +10,8 @@
 - `formats`      decodes the values of a topic into columns
 - `avro`, `protobuf`  two such formats, decoded by `worker_decoding`
 - `views`        sources and steps as Spark's views
-- `dead_letters` rejected rows with reason and origin; `replay` sends them back
+- `dead_letters` rejected rows with reason and origin; `replay` sends them back, each once
+  (`replay_positions`)
 - `queries`      one streaming query for each sink
 - `lake`         tables in a lake, without a jar: `delta` or `iceberg`
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
