@@ -20,16 +20,15 @@ from ottla.spark.pipelines.replay_positions import (
     to_record,
 )
 from ottla.testing import Broker
+from tests.spark.default_settings import DEFAULT_SETTINGS
 
 LETTER = ((TOPIC_HEADER, b"orders"), (REASON_HEADER, b"no page"), ("mine", b"1"))
 DEAD = TopicPartition("dead", 0)
-DEFAULTS = {"group.initial.rebalance.delay.ms": "3000"}
-"""What a broker has that was started without settings; a test's broker has no delay."""
 
 
 @pytest.fixture
 def client() -> Iterator[dict[str, str]]:
-    with Broker(DEFAULTS) as broker:
+    with Broker(DEFAULT_SETTINGS) as broker:
         yield {"bootstrap.servers": broker.bootstrap_servers}
 
 

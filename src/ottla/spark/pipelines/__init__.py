@@ -17,6 +17,7 @@
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
 - `runner`       runs a pipeline: the function `run`
 - `running_queries` streaming queries: started, watched and stopped; the history of their batches
+- `restarts`     which failures are followed by a restart, and when; pure
 - `progress`     progress of a batch, totals and lag; pure
 - `topic_ends`   end offsets of topics, for the lag
 - `metrics`      progress for Prometheus
