@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import ottla
-from ottla.spark.pipelines.dead_letters import REASON_HEADER, TOPIC_HEADER
+from ottla.spark.pipelines.dlq.letters import REASON_HEADER, TOPIC_HEADER
 from ottla.testing import Broker
 from tests.cli.conftest import make_topic
 from tests.cli.ottla_program import Run

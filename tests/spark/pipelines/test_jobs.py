@@ -12,15 +12,15 @@ import pytest
 from deltalake import DeltaTable
 
 from ottla.model.clock import SystemClock
-from ottla.spark.pipelines.dead_letters import (
+from ottla.spark.pipelines.decoding.formats import NOT_JSON
+from ottla.spark.pipelines.dlq.letters import (
     OFFSET_HEADER,
     PARTITION_HEADER,
     PIPELINE_HEADER,
     REASON_HEADER,
     TOPIC_HEADER,
 )
-from ottla.spark.pipelines.formats import NOT_JSON
-from ottla.spark.pipelines.replay import REPLAYS_HEADER, Selection, replay
+from ottla.spark.pipelines.dlq.replay import REPLAYS_HEADER, Selection, replay
 from tests.spark.pipelines.jobs import Sent, Stage, headers, values
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

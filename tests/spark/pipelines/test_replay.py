@@ -10,15 +10,15 @@ from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
 from ottla.client.producer.sync import Producer
 from ottla.model.ids import TopicPartition
-from ottla.spark.pipelines.dead_letters import REASON_HEADER, TOPIC_HEADER
-from ottla.spark.pipelines.replay import REPLAYS_HEADER, Selection, origin, replay, sent_back
-from ottla.spark.pipelines.replay_positions import (
+from ottla.spark.pipelines.dlq.letters import REASON_HEADER, TOPIC_HEADER
+from ottla.spark.pipelines.dlq.positions import (
     TOPIC,
     Positions,
     from_record,
     read_ranges,
     to_record,
 )
+from ottla.spark.pipelines.dlq.replay import REPLAYS_HEADER, Selection, origin, replay, sent_back
 from ottla.testing import Broker
 from tests.spark.default_settings import DEFAULT_SETTINGS
 

@@ -11,7 +11,7 @@ from ottla.cli.console import Table, patience, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.profile.cluster import client_config
 from ottla.config.client import ClientConfig
-from ottla.spark.pipelines.replay import Replayed, Selection, replay
+from ottla.spark.pipelines.dlq.replay import Replayed, Selection, replay
 
 
 def replay_dlq(

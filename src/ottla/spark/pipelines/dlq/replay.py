@@ -18,8 +18,8 @@ from ottla.client.consumer.record import Record
 from ottla.client.consumer.sync import Consumer
 from ottla.client.producer.sync import Producer
 from ottla.model.ids import Offset, TopicPartition
-from ottla.spark.pipelines.dead_letters import PREFIX, REASON_HEADER, TOPIC_HEADER
-from ottla.spark.pipelines.replay_positions import (
+from ottla.spark.pipelines.dlq.letters import PREFIX, REASON_HEADER, TOPIC_HEADER
+from ottla.spark.pipelines.dlq.positions import (
     MEMORY,
     TOPIC,
     Key,
