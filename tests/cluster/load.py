@@ -41,10 +41,12 @@ def name_in(value: bytes) -> str:
     return name.decode() if whole else f"torn: {value[:60]!r}"
 
 
-def create_topic(address: str, topic: str, partitions: int = 1, **settings: str) -> None:
+def create_topic(
+    address: str, topic: str, partitions: int = 1, *, replicas: int = 1, **settings: str
+) -> None:
     config = {name.replace("_", "."): value for name, value in settings.items()}
     admin = AdminClient({"bootstrap.servers": address, **SOON})
-    [created] = admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values()
+    [created] = admin.create_topics([NewTopic(topic, partitions, replicas, config=config)]).values()
     created.result(30)
 
 
