@@ -36,7 +36,7 @@ class SimStore(MemoryStore):
         self.context = copy_context()
         await super().start()
 
-    def soon(self, watch: Watch, path: str) -> None:
+    def call_watch(self, watch: Watch, path: str) -> None:
         loop = asyncio.get_running_loop()
         loop.call_soon(self._deliver, watch, path, context=self.context)
 
@@ -94,8 +94,8 @@ class SimBroker:
     def begin(self) -> asyncio.Future[None]:
         """Start a life; what is returned is done when it is ready, or has failed to be."""
         assert not self.running
-        self._loop.network.down = False
-        process = Process(f"broker-{len(self.lives)}")
+        self._loop.network.down.discard(HOST)
+        process = Process(f"broker-{len(self.lives)}", HOST)
         self.lives.append(process)
         self._stop = asyncio.Event()
         ready: asyncio.Future[None] = self._loop.create_future()
@@ -128,7 +128,7 @@ class SimBroker:
 
     def cut_power(self) -> None:
         """Everything that was not flushed is at the mercy of the dice, and nobody is told."""
-        self._loop.network.down = True
+        self._loop.network.down.add(HOST)
         self._die(silently=True)
         self.disk.crash(self._dice.getrandbits(32))
 
