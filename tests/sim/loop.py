@@ -246,8 +246,9 @@ def _process(context: Context | None) -> Process | None:
     return PROCESS.get(None) if context is None else context.get(PROCESS)
 
 
-def _due(handle: asyncio.TimerHandle) -> float:
-    return handle.when()
+def _due(handle: Any) -> float:  # a TimerHandle, which the heap's type does not say
+    when: float = handle.when()
+    return when
 
 
 def _nothing() -> None:

@@ -184,12 +184,13 @@ def test_a_paused_process_can_be_killed() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop)
         with paused.running():
-            loop.create_task(victim())
+            task = loop.create_task(victim())
         await asyncio.sleep(0.5)
         loop.pause(paused)
         loop.kill(paused)
         loop.resume(paused)
         await asyncio.sleep(5)
         assert not said
+        assert not task.done()
 
     run(a_loop(), story(), paused)
