@@ -98,6 +98,18 @@ class Load:
     def acknowledged(self) -> int:
         return sum(isinstance(e, Send) and e.outcome is Outcome.OK for e in list(self.events))
 
+    def acknowledgements(self, partition: int, since_ns: int = 0) -> list[int]:
+        """When records of a partition were acknowledged, in order of time."""
+        where = f"{self._topic}-{partition}"
+        return sorted(
+            event.completed_ns
+            for event in list(self.events)
+            if isinstance(event, Send)
+            and event.partition == where
+            and event.outcome is Outcome.OK
+            and event.completed_ns > since_ns
+        )
+
     def finish(self) -> list[Event]:
         """After the block: what fresh readers find, and the whole history with it."""
         self.events += read_all(self._address, self._topic, len(self._partitions))

@@ -13,7 +13,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -110,6 +110,9 @@ class ThreeBrokers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None:
+            with suppress(Exception):  # the first error is the one to see
+                print(self.describe(), file=sys.stderr)
         self._stack.close()
 
     def _route(self) -> None:
@@ -320,5 +323,4 @@ class ThreeBrokers:
         for id, broker in self.brokers.items():
             lines.append(f"--- broker {id}, exit code {broker.process.poll()}")
             lines += broker.said.splitlines()[-15:]
-        print("\n".join(lines), file=sys.stderr)
         return "\n".join(lines)
