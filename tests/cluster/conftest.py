@@ -11,5 +11,5 @@ from tests.store.zookeeper_server import Ensemble, zookeeper_ensemble
 
 @pytest.fixture(scope="session")
 def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
-    with zookeeper_ensemble(tmp_path_factory.mktemp("ensemble")) as running:
-        yield running
+    with zookeeper_ensemble(tmp_path_factory.mktemp("ensemble"), 3) as servers:
+        yield Ensemble(servers)

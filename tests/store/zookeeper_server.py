@@ -1,4 +1,4 @@
-"""Real ZooKeeper servers for tests, from the jars of Kafka 3.9: one alone, or an ensemble.
+"""Real ZooKeeper servers for tests, from the jars of Kafka 3.9.
 
 Runs where a JDK is installed and those jars have been fetched (`make test` does both); never
 downloads anything itself.
@@ -8,46 +8,34 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
 
 from kazoo.client import KazooClient
 
+from tests.cluster.process import wait_for
 from tests.skips import skip_without
 from tools.kafka_cache import cache_dir
 from tools.nodes import free_ports
 
-MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-SHELL: Final = "org.apache.zookeeper.ZooKeeperMain"
-START_S: Final = 60.0
+MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+SHELL = "org.apache.zookeeper.ZooKeeperMain"
 
 
 class Server:
-    """One server with a tick short enough for tests; it may live several times.
+    """One server with a tick short enough for tests; it may live several times."""
 
-    `peers`: the servers of its ensemble as ZooKeeper's settings name them; none: it is alone.
-    """
-
-    def __init__(self, folder: Path, jars: Path, number: int = 1, peers: Sequence[str] = ()):
-        [self.port] = free_ports(1)
+    def __init__(self, folder: Path, jars: Path, port: int, ensemble: str = "") -> None:
+        self.port = port
         self._jars = jars
         self._config = folder / "zoo.cfg"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "myid").write_text(f"{number}\n")
-        settings = [
-            "tickTime=200",
-            "initLimit=50",
-            "syncLimit=25",
-            f"dataDir={folder}",
-            f"clientPort={self.port}",
-            "admin.enableServer=false",
-            *peers,
-        ]
-        self._config.write_text("".join(f"{line}\n" for line in settings))
+        self._config.write_text(
+            f"tickTime=200\ndataDir={folder}\nclientPort={port}\nadmin.enableServer=false\n"
+            f"4lw.commands.whitelist=srvr\n{ensemble}"
+        )
         self.process = self._started()
 
     @property
@@ -56,11 +44,10 @@ class Server:
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ["java", "-Xmx128m", "-XX:+UseSerialGC", "-cp", f"{self._jars}/*", MAIN,
-             str(self._config)],
+            ["java", "-Xmx128m", "-cp", f"{self._jars}/*", MAIN, str(self._config)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
@@ -71,6 +58,18 @@ class Server:
 
     def start_again(self) -> None:
         self.process = self._started()
+
+    def wait_until_it_serves(self) -> None:
+        """Alone, or as a member of a quorum."""
+        wait_for(lambda: "Mode: " in self._state(), 60, f"ZooKeeper at {self.address}")
+
+    def _state(self) -> str:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+                connection.sendall(b"srvr")
+                return connection.makefile().read()
+        except OSError:
+            return ""
 
     def shell(self, *words: str) -> str:
         """What ZooKeeper's own shell prints for a command."""
@@ -89,37 +88,14 @@ class Server:
 
 
 class Ensemble:
-    """Several servers that elect a leader; it serves while most of them live."""
+    """Several servers that elect a leader; they serve while most of them live."""
 
-    def __init__(self, folder: Path, jars: Path, count: int = 3) -> None:
-        ports = free_ports(2 * count)
-        peers = [
-            f"server.{number}=127.0.0.1:{ports[2 * number - 2]}:{ports[2 * number - 1]}"
-            for number in range(1, count + 1)
-        ]
-        self.servers = [
-            Server(folder / f"server-{number}", jars, number, peers)
-            for number in range(1, count + 1)
-        ]
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = servers
 
     @property
     def address(self) -> str:
         return ",".join(server.address for server in self.servers)
-
-    def wait_until_serving(self) -> None:
-        deadline = time.monotonic() + START_S
-        while True:
-            client = KazooClient(hosts=self.address, timeout=4.0)
-            try:
-                client.start(5)
-                client.exists("/")
-                return
-            except Exception:  # kazoo raises its own, and those of its connection
-                if time.monotonic() > deadline:
-                    raise
-            finally:
-                client.stop()
-                client.close()
 
     def restore(self) -> None:
         """Bring every server back, whatever a test did to it."""
@@ -127,25 +103,14 @@ class Ensemble:
             server.signal(signal.SIGCONT)
             if server.process.poll() is not None:
                 server.start_again()
-        self.wait_until_serving()
-
-    def kill(self) -> None:
         for server in self.servers:
-            if server.process.poll() is None:
-                server.signal(signal.SIGCONT)
-            server.kill()
-
-
-def _jars() -> Path:
-    installed = sorted((cache_dir() / "jars").glob("server-3.9-*"))
-    if not installed or shutil.which("java") is None:
-        skip_without("no JDK, or the jars of Kafka 3.9 were never fetched: make setup")
-    return installed[-1]
+            server.wait_until_it_serves()
 
 
 @contextmanager
 def zookeeper_server(folder: Path) -> Iterator[Server]:
-    server = Server(folder, _jars())
+    [port] = free_ports(1)
+    server = Server(folder, _jars(), port)
     try:
         yield server
     finally:
@@ -154,11 +119,31 @@ def zookeeper_server(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def zookeeper_ensemble(folder: Path) -> Iterator[Ensemble]:
-    """Three servers that have elected a leader."""
-    ensemble = Ensemble(folder, _jars())
-    try:
-        ensemble.wait_until_serving()
-        yield ensemble
-    finally:
-        ensemble.kill()
+def zookeeper_ensemble(folder: Path, count: int) -> Iterator[list[Server]]:
+    """Several servers with a leader; all of them serve."""
+    jars, ports = _jars(), free_ports(3 * count)
+    clients, peers, elections = ports[:count], ports[count : 2 * count], ports[2 * count :]
+    members = "initLimit=20\nsyncLimit=10\n" + "".join(
+        f"server.{number}=127.0.0.1:{peer}:{election}\n"
+        for number, (peer, election) in enumerate(zip(peers, elections, strict=True), 1)
+    )
+    with ExitStack() as stack:
+        servers = []
+        for number, port in enumerate(clients, 1):
+            own = folder / f"server-{number}"
+            own.mkdir(parents=True)
+            (own / "myid").write_text(str(number))
+            server = Server(own, jars, port, members)
+            stack.callback(server.kill)
+            stack.callback(server.signal, signal.SIGCONT)
+            servers.append(server)
+        for server in servers:
+            server.wait_until_it_serves()
+        yield servers
+
+
+def _jars() -> Path:
+    installed = sorted((cache_dir() / "jars").glob("server-3.9-*"))
+    if not installed or shutil.which("java") is None:
+        skip_without("no JDK, or the jars of Kafka 3.9 were never fetched: make setup")
+    return installed[-1]

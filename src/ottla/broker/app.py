@@ -38,6 +38,7 @@ from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
+from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
 
 
@@ -187,7 +188,9 @@ class App:
     ) -> None:
         self._set_endpoints(control, advertised)
         control.registration.on_epoch = data.services.transitions.set_broker_epoch
-        await control.registration.register(self.config.zookeeper_session_timeout_ms)
+        await control.registration.register(
+            self.config.zookeeper_session_timeout_ms + EXPIRY_MARGIN_MS
+        )
 
     async def _publish_endpoints(
         self, control: ControlPlane, advertised: tuple[Endpoint, ...]

@@ -173,7 +173,7 @@ def _habits(dice: Random) -> Habits:
 
 
 def _faults(power: bool, dice: Random) -> tuple[PlannedFault, ...]:
-    kinds = list(ALWAYS)
+    kinds: list[ClusterFault] = list(ALWAYS)
     if power:
         kinds += [ClusterFault.POWER] * 4 + [ClusterFault.POWER_ALL] * 2
     targets = [Target.LEADER, Target.LEADER, Target.CONTROLLER, Target.COORDINATOR, Target.ANY]

@@ -78,7 +78,7 @@ def different_replicas(
     for name, topic in view.topics().items():
         for partition, replicas in topic.partitions.items():
             tp = TopicPartition(name, partition)
-            logs = {broker: log_of(nodes[broker], tp) for broker in replicas}
+            logs = {int(broker): log_of(nodes[broker], tp) for broker in replicas}
             compacted = name in COMPACTED or tp not in ends
             for difference in differences(logs, ends.get(tp), compacted=compacted):
                 yield Violation("replicas", str(tp), difference)
