@@ -157,8 +157,8 @@ class SimBroker:
             dice=Random(self._dice.random()),
             disk=self.disk,
             open_store=lambda _: self._open_store(),
-            pool=None,
             join_store=lambda _: self._open_store(),
+            pool=None,
         )
         self.app = app = App(self.settings, world)
         try:
