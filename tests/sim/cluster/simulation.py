@@ -19,6 +19,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.store.memory import Ensemble, StoreFaults
 from ottla.testing.history import FINAL, Event, Retention, Violation, check
+from ottla.testing.history.replicas import log_end
 from tests.sim import admin
 from tests.sim.admin import AT_REST, LIST_TRANSACTIONS, NewTopic
 from tests.sim.book import Book
@@ -27,9 +28,9 @@ from tests.sim.cluster.node import SimNode
 from tests.sim.cluster.observer import observed
 from tests.sim.cluster.plan import ClusterPlan
 from tests.sim.cluster.routing import BROKERS, RoutedClient
-from tests.sim.cluster.verdict import StoreView, different_replicas
+from tests.sim.cluster.verdict import StoreView, different_replicas, log_of
 from tests.sim.consumer import Consumer, Tastes, read_everything
-from tests.sim.loop import Process, SimClock, bury
+from tests.sim.loop import PROCESS, Process, SimClock, bury
 from tests.sim.network import MemoryNetwork, NetLoop
 from tests.sim.producer import Producer
 from tests.sim.relay import Pipelines
@@ -38,8 +39,10 @@ from tests.sim.trace import Trace
 from tests.sim.transactor import Transactor
 
 TRANSACTED: Final = NewTopic("transacted", 2, {"min.insync.replicas": "2"}, replicas=3)
-LIMIT_S: Final = 600.0
+LIMIT_S: Final = 240.0
 """Virtual seconds after which a simulation should have ended."""
+UNFINISHED: Final = {"ended", "hangs for ever"}
+"""Complaints after which there are no final reads, without which a history cannot be judged."""
 WHOLE_LIMIT_S: Final = 60.0
 """After everything was repaired, for all replicas to be in sync."""
 END_LIMIT_S: Final = 40.0
@@ -74,10 +77,12 @@ def _run(plan: ClusterPlan, trace: Trace) -> ClusterReport:
     clients = Process("clients")
     with clients.running(), LogWatch(run.book, trace), observed(run.book):
         try:
-            loop.run_until_complete(asyncio.wait_for(run.run(), LIMIT_S))
+            loop.run_until_complete(run.within(LIMIT_S))
         except Exception as error:
             run.book.complain("ended", "", "".join(traceback.format_exception(error)))
-    violations = [*run.book.complaints, *check(run.book.events)]
+    violations = run.book.complaints
+    if not any(complaint.invariant in UNFINISHED for complaint in violations):
+        violations = [*violations, *check(run.book.events)]
     violations += [Violation("unhandled", "", text) for text in loop.unhandled]
     loop.let_go([*(life for node in run.nodes.values() for life in node.lives), clients])
     return ClusterReport(plan, violations, run.book.events, trace, loop.time())
@@ -101,6 +106,16 @@ class Run:
 
     def _client(self, name: str) -> RoutedClient:
         return RoutedClient(name, self._clock, Random(self._dice.random()))
+
+    async def within(self, limit_s: float) -> None:
+        """Run; who has not finished within the limit is reported."""
+        task = self._loop.create_task(self.run())
+        await asyncio.wait([task], timeout=limit_s)
+        if task.done():
+            task.result()
+            return
+        waiting = [where_it_waits(each) for each in PROCESS.get().pending() if each is not task]
+        self.book.complain("hangs for ever", "", "; ".join(waiting))
 
     async def run(self) -> None:
         await asyncio.gather(*(node.begin() for node in self.nodes.values()))
@@ -233,7 +248,7 @@ class Run:
             transacted = [tp for topic in self._transacted() for tp in topic.all()]
             for tp in [*self._partitions(), *transacted]:
                 reader = Consumer(self._client(FINAL), [tp], self.book, Tastes())
-                await read_everything(reader)
+                await self._read_to_log_end(reader, tp)
                 ends[tp] = reader.positions[tp].high_watermark
                 if tp in transacted:
                     tastes = Tastes(committed=True)
@@ -245,3 +260,24 @@ class Run:
                 if planned.compacted:
                     del ends[tp]
         return ends
+
+    async def _read_to_log_end(self, reader: Consumer, tp: TopicPartition) -> None:
+        """With every replica in sync, all that the leader has is committed soon."""
+        while True:
+            await read_everything(reader)
+            leader = self._view.states()[tp].leader
+            if leader in self.nodes:
+                end = log_end(log_of(self.nodes[leader], tp))
+                if reader.positions[tp].high_watermark >= end:
+                    return
+            await asyncio.sleep(0.1)
+
+
+def where_it_waits(task: asyncio.Task[Any]) -> str:
+    """The functions a task is in, from the outermost to the one that waits."""
+    names: list[str] = []
+    work: Any = task.get_coro()
+    while work is not None and hasattr(work, "cr_frame") and work.cr_frame is not None:
+        names.append(f"{work.__qualname__}:{work.cr_frame.f_lineno}")
+        work = work.cr_await
+    return " > ".join(names)

@@ -53,7 +53,7 @@ def differences(
     cleans its log by itself, so one may have dropped what another still has.
     """
     read = {broker: _batches(log) for broker, log in logs.items()}
-    ends = {broker: _end(log) for broker, log in logs.items()}
+    ends = {broker: log_end(log) for broker, log in logs.items()}
     below = min(ends.values(), default=0) if end is None else end
     for broker, its_end in sorted(ends.items()):
         if its_end < below:
