@@ -70,7 +70,8 @@ def _batches(log: bytes) -> Batches:
     return {header.base_offset: bytes(view[at : at + header.size]) for at, header in walk(view)}
 
 
-def _end(log: bytes) -> int:
+def log_end(log: bytes) -> int:
+    """The offset after the last record."""
     return max((header.next_offset for _, header in walk(log)), default=0)
 
 
