@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
 from ottla.broker.environment import Environment
+from ottla.broker.isr_writer import StoreIsrWriter
 from ottla.broker.log_tasks import Parallelism, close, load, parallelism
 from ottla.broker.memory import memory_shares
 from ottla.config.broker import BrokerConfig
@@ -25,7 +26,7 @@ from ottla.log.log import CorruptLog
 from ottla.log.recovery.recovery import quarantine_log
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
-from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.protocol.records.header import CorruptBatch
 from ottla.replica.append import Appender
@@ -37,7 +38,6 @@ from ottla.replica.fetch_sessions import FetchSessions
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions, PartitionWaiters
 from ottla.replica.isr_loop import IsrLoop
-from ottla.replica.isr_writer import StoreIsrWriter
 from ottla.replica.maintenance_loop import MaintenanceLoop
 from ottla.replica.metrics import register_gauges
 from ottla.replica.move_loop import MoveLoop
@@ -114,8 +114,10 @@ class DataPlane:
         traffic = BrokerTopicMetrics(registry)
         self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)
         self._flushes = flushes = FlushLoop(self.hosted, environment.ring)
-        self._isr_writer = StoreIsrWriter(store, environment.clock)
-        self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
+        self._isr_writer = StoreIsrWriter(store, metadata, environment.clock)
+        self._isr_loop = IsrLoop(
+            self.hosted, self._isr_writer, self._broker_epoch, flushes, registry, spawn=spawn
+        )
         self._maintenance = MaintenanceLoop(self.hosted, directories, config, flushes)
         self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
@@ -125,7 +127,7 @@ class DataPlane:
             reads=Reader(self.hosted, self._isr_loop),
             deletes=RecordDeleter(self.hosted, metadata),
             sessions=_sessions(environment, config.current),
-            transitions=Transitions(self.hosted, directories, config.topic, flushes),
+            transitions=_transitions(self.hosted, directories, config, flushes),
             directories=directories,
             moves=self._moves,
             topic_metrics=traffic,
@@ -179,6 +181,9 @@ class DataPlane:
             self._directories, self._config, environment.thread_pool, environment.clock
         )
 
+    def _broker_epoch(self) -> BrokerEpoch:
+        return self.services.transitions.broker_epoch
+
     # failed logs and log directories
 
     def _log_failed(self, partition: HostedPartition, fault: Exception) -> None:
@@ -228,6 +233,18 @@ class DataPlane:
         config = self._config.topic(topic)
         for partition in self.hosted.of_topic(topic):
             partition.log.config = config
+
+
+def _transitions(
+    hosted: HostedPartitions, directories: LogDirectories, config: DynamicConfig, flushes: FlushLoop
+) -> Transitions:
+    return Transitions(
+        hosted,
+        directories,
+        config.topic,
+        flushes,
+        accepts_missing_logs=config.current.log_dirs_accept_missing,
+    )
 
 
 def _sessions(environment: Environment, config: BrokerConfig) -> FetchSessions:

@@ -20,7 +20,7 @@ controller.
 - `commit_waiter`            waits until such batches are committed
 - `flush_loop`               flushes that acknowledgements wait for
 - `isr_loop`                 changes of the in-sync set: proposed, committed
-- `isr_writer`               writes the in-sync set to the metadata store
+- `isr_sender`               sends proposed in-sync sets to the controller
 - `maintenance_loop`         retention, checkpoints, flushes, expiration
 - `compaction_loop`          compaction, the dirtiest log first
 - `move_loop`                moves between log directories

@@ -366,8 +366,10 @@ class DelayedFetch(Delayed):
 
 
 def _is_refused(request: PartitionFetch, partition: HostedPartition) -> bool:
-    """Whether the reader is wrong about the partition, or may be: the read finds out."""
-    if -1 < request.leader_epoch != partition.leader_epoch or request.last_fetched_epoch >= 0:
+    """Whether the reader is wrong about the partition, or must truncate its log."""
+    if -1 < request.leader_epoch != partition.leader_epoch:
+        return True
+    if request.last_fetched_epoch >= 0 and not _continues(partition.log, request):
         return True
     return request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id
 
@@ -400,7 +402,10 @@ def _continues(log: Log, request: PartitionFetch) -> bool:
     """Whether all that the reader has is the beginning of this log."""
     if not log.start_offset <= request.offset <= log.end_offset:
         return False
-    return request.last_fetched_epoch < 0 or _diverging(log, request) is None
+    try:
+        return request.last_fetched_epoch < 0 or _diverging(log, request) is None
+    except KafkaError:
+        return False
 
 
 def _diverging(log: Log, request: PartitionFetch) -> tuple[int, int] | None:

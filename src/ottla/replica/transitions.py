@@ -28,6 +28,7 @@ from ottla.model.ids import (
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.leader import LeaderAssignment
+from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,16 @@ class PartitionTransition(NamedTuple):
     assigned: LeaderAssignment
     is_new: bool = False
     """The partition has just been made: there can be no replica of it anywhere yet."""
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a replica without a log lacks nothing that was acknowledged.
+
+        Under the first epoch and version nobody else can have led, and no replica has restarted
+        since: the controller that made the partition may have died before it said so.
+        """
+        assigned = self.assigned
+        return self.is_new or (assigned.leader_epoch == 0 and assigned.version == 0)
 
 
 class PartitionStop(NamedTuple):
@@ -67,7 +78,10 @@ class Transitions:
         directories: LogDirectories,
         topic_config: Callable[[str], TopicConfig],
         flushes: FlushLoop,
+        *,
+        accepts_missing_logs: bool = False,
     ) -> None:
+        self._accepts_missing_logs = accepts_missing_logs
         self._hosted = hosted
         self._flushes = flushes
         self._directories = directories
@@ -101,18 +115,14 @@ class Transitions:
                 return ErrorCode.unknown_topic_or_partition
             partition = hosted.find(state.key)
             if partition is None:
+                if self._lacks_its_log(state):
+                    return ErrorCode.kafka_storage_error
                 partition = hosted.host(self._log(state))
             if not _is_same_topic(partition.log, state.topic_id):
                 return ErrorCode.inconsistent_topic_id
             if state.assigned.leader_epoch <= partition.leader_epoch:
-                return ErrorCode.stale_controller_epoch
-            if state.assigned.leader == broker_id:
-                partition.lead(state.assigned)
-                if partition.waits_for_flush:
-                    self._flushes.request(partition)
-            else:
-                partition.follow(state.assigned)
-            hosted.role_changed(partition)
+                return self._refresh(partition, state.assigned)
+            self._change_role(partition, state.assigned)
         except (OSError, KafkaError) as error:
             log.error(
                 "cannot open the log of %s: %s; marking the replica offline", state.key, error
@@ -120,6 +130,52 @@ class Transitions:
             hosted.mark_offline([state.key])
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
+
+    def _change_role(self, partition: HostedPartition, assigned: LeaderAssignment) -> None:
+        if assigned.leader == self._hosted.environment.broker_id:
+            partition.lead(assigned)
+            if partition.waits_for_flush:
+                self._flushes.request(partition)
+        else:
+            partition.follow(assigned)
+        self._hosted.role_changed(partition)
+
+    def _refresh(self, partition: HostedPartition, assigned: LeaderAssignment) -> ErrorCode:
+        """Within an epoch only the in-sync set changes: of interest to a leader that proposed one
+        and could not learn whether it was taken."""
+        leadership = partition.leadership
+        if (
+            leadership is None
+            or assigned.leader_epoch != leadership.epoch
+            or assigned.version <= leadership.version
+        ):
+            return ErrorCode.stale_controller_epoch
+        partition.set_isr(frozenset(assigned.isr), assigned.version)
+        if partition.waits_for_flush:
+            self._flushes.request(partition)
+        self._hosted.advance(partition)
+        return ErrorCode.none
+
+    def _lacks_its_log(self, state: PartitionTransition) -> bool:
+        """Whether the in-sync set counts on a log here that does not exist.
+
+        It must not be replaced by an empty one: as leader it would have the others truncate theirs.
+        """
+        broker_id = self._hosted.environment.broker_id
+        if (
+            self._accepts_missing_logs
+            or state.may_be_empty
+            or broker_id not in state.assigned.isr
+            or self._directories.get(state.key) is not None
+            or len(self._directories.online) < len(self._directories.all)  # see `_log`
+        ):
+            return False
+        log.error(
+            "%s is in the in-sync set of %s but has no log of it; refusing to serve it",
+            f"broker {broker_id}",
+            state.key,
+        )
+        return True
 
     def _log(self, state: PartitionTransition) -> Log:
         existing = self._directories.get(state.key)

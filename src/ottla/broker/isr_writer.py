@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
+from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replica.partition import HostedPartition
+from ottla.protocol.wire import Fields
 from ottla.store import paths
 from ottla.store.nodes import PartitionsNode, StateNode
 from ottla.store.port import BadVersion, NoNode, SessionExpired, Store, StoreUnavailable
@@ -29,26 +32,61 @@ RETRY_S: Final = 0.5
 class StoreIsrWriter:
     """Writes in-sync sets to the store; `run` announces them."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, metadata: MetadataCache, clock: Clock) -> None:
         self._store = store
+        self._metadata = metadata
         self._clock = clock
         self._changed: set[TopicPartition] = set()
         self._changed_at_ms = 0
         self._announced_at_ms = clock.mono_ms()
 
-    async def write(
-        self, partition: HostedPartition, isr: frozenset[BrokerId], version: int
+    async def ask(self, _: int, fields: Fields, __: int) -> Any:
+        """Answer AlterPartition."""
+        leader = BrokerId(fields["broker_id"])
+        topics = [
+            SimpleNamespace(
+                topic_id=topic["topic_id"],
+                partitions=[
+                    await self._alter(topic["topic_id"], leader, partition)
+                    for partition in topic["partitions"]
+                ],
+            )
+            for topic in fields["topics"]
+        ]
+        return SimpleNamespace(error_code=ErrorCode.none, topics=topics)
+
+    async def _alter(self, topic_id: Any, leader: BrokerId, proposed: Fields) -> Any:
+        index, epoch = proposed["partition_index"], proposed["leader_epoch"]
+        topic = self._metadata.image.names.get(topic_id)
+        key = TopicPartition(topic or "", index)
+        isr = frozenset(map(BrokerId, proposed["new_isr"]))
+        version = await self._write(key, (leader, epoch), isr, proposed["partition_epoch"])
+        taken = version is not None
+        return SimpleNamespace(
+            partition_index=index,
+            error_code=ErrorCode.none if taken else ErrorCode.invalid_update_version,
+            leader_id=leader,
+            leader_epoch=epoch,
+            isr=sorted(isr),
+            partition_epoch=version,
+        )
+
+    async def _write(
+        self,
+        key: TopicPartition,
+        leader: tuple[BrokerId, int],
+        isr: frozenset[BrokerId],
+        version: int,
     ) -> int | None:
         """The new version of the partition's state, or None when it has changed under us."""
-        path = paths.partition_state(partition.key)
-        epoch = partition.leader_epoch
+        path = paths.partition_state(key)
         while True:
             try:
                 node = await self._store.get(path)
                 if node is None:
                     return None
                 state = StateNode.decode(node.data)
-                if state.leader != partition.leader_id or state.leader_epoch != epoch:
+                if (state.leader, state.leader_epoch) != leader:
                     return None
                 if node.version == version + 1 and frozenset(state.isr) == isr:
                     return node.version  # an earlier write succeeded though its reply was lost
@@ -59,13 +97,13 @@ class StoreIsrWriter:
             except (StoreUnavailable, SessionExpired) as error:
                 log.warning(
                     "cannot write ISR of %s to the metadata store: %s; retrying in %s s",
-                    partition.key,
+                    key,
                     error,
                     RETRY_S,
                 )
                 await asyncio.sleep(RETRY_S)
                 continue
-            self._changed.add(partition.key)
+            self._changed.add(key)
             self._changed_at_ms = self._clock.mono_ms()
             return new_version
 
