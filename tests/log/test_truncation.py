@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.log.flush import begin_flush
+from ottla.log.flush import begin_flush, truncation_steps
 from ottla.log.log import Log
 from ottla.log.timestamp_lookup import offset_for_timestamp
-from ottla.log.truncation import truncation_steps
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, add, values

@@ -17,9 +17,10 @@ from typing import Any
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Identity, Services
+from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
-from ottla.broker.data_plane import DataPlane
+from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
 from ottla.broker.listeners import ListenerSet
@@ -132,6 +133,8 @@ class App:
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         authorizer = _authorizer(config)
+        links = self._links(metadata)
+        stack.callback(links.close)
         control = ControlPlane(
             environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
@@ -141,8 +144,8 @@ class App:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         spawn = task_starter(tasks)
         data = DataPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
-            directories=directories, registry=self.registry, spawn=spawn,
+            environment, self.dynamic, Cluster(self.broker_id, links.to), store=store,
+            metadata=metadata, directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
@@ -153,7 +156,7 @@ class App:
         )  # fmt: skip
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        control.links.answer = dispatch
+        control.links.answer = links.answer = dispatch
         listener_set = ListenerSet(network, dispatch, environment.host_name)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
@@ -169,6 +172,11 @@ class App:
         await listener_set.serve()
         await self._start_metrics_server(stack)
         stack.callback(coordination.close)  # closed first: ends requests of waiting members
+
+    def _links(self, metadata: MetadataCache) -> BrokerLinks:
+        listener = Listeners.of(self.config).inter_broker
+        clock, dice = self._environment.clock, self._environment.dice
+        return BrokerLinks(self.broker_id, listener, metadata, clock, dice)
 
     def _network(self) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}

@@ -24,7 +24,7 @@ from ottla.log import validate
 from ottla.log.aborted_transactions import add_aborted
 from ottla.log.directories import partition_metadata
 from ottla.log.files import Buffer, Disk
-from ottla.log.flush import Flush, begin_flush
+from ottla.log.flush import Flush, begin_flush, restart_steps, truncation_steps
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.partition_directory import PartitionDirectory
 from ottla.log.plain_append import DECLINED, LAST_CODEC, PlainRules, has_valid_records
@@ -45,7 +45,6 @@ from ottla.log.segment.segment_list import SegmentList
 from ottla.log.segment_deletion import DeletedSegments
 from ottla.log.stored_batch import StoredBatch
 from ottla.log.timestamp_lookup import TimestampOffset
-from ottla.log.truncation import restart_steps, truncation_steps
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicId, TopicPartition
@@ -367,7 +366,7 @@ class Log:
         self._epochs.truncate_from_start(offset)
         return True
 
-    # Truncation, in steps: `log/truncation.py`
+    # Truncation, in steps: `log/flush.py`
 
     def truncate_to(self, offset: Offset) -> bool:
         """Remove everything from `offset` on, durably; whether there was anything."""

@@ -9,9 +9,11 @@ on disk: records that were read or acknowledged then survive a power cut.
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections import deque
 from collections.abc import Callable
 
+from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.validate import Analysis
 from ottla.model.errors import ErrorCode, KafkaError
@@ -45,6 +47,7 @@ class HostedPartition:
         "not_leader_error",
         "rewriting",
         "topic_metrics",
+        "truncating",
     )
 
     def __init__(
@@ -61,6 +64,8 @@ class HostedPartition:
         self.flushing = False
         self.rewriting: deque[Callable[[], None]] | None = None
         """Appends that wait behind one being rewritten off the loop; None when there is none."""
+        self.truncating: Future[None] | None = None
+        """Done when the truncation that is under way is durable; None if there is none."""
         self._environment = environment
         self._flush_from: Offset | None = None
         self._flush_to: Offset = 0
@@ -123,6 +128,23 @@ class HostedPartition:
         )
         if acks == -1 and self.flushes_before_ack(leadership):
             self._hold(appended.first_offset, appended.last_offset + 1)
+        return appended
+
+    def append_as_follower(
+        self, records: memoryview, leader_high_watermark: Offset, leader_start: Offset
+    ) -> Appended | None:
+        """Append what the leader sent, and take over its high watermark and log start offset.
+
+        KafkaError if the records are not what should follow here; then nothing is changed.
+        """
+        hosted_log, appended = self.log, None
+        if len(records):
+            now_ms = self._environment.clock.wall_ms()
+            appended = append_as_follower(hosted_log, records, now_ms)
+        hosted_log.raise_high_watermark(leader_high_watermark)
+        start = min(leader_start, hosted_log.high_watermark)
+        if start > hosted_log.start_offset:
+            hosted_log.raise_start_offset(start)
         return appended
 
     def min_isr(self, leadership: Leadership) -> int:

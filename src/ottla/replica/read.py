@@ -20,10 +20,11 @@ from ottla.delay.slices import SLICE, sliced, step_through
 from ottla.log.aborted_transactions import find_aborted
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
+from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
+from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition import HostedPartition
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
@@ -55,6 +56,8 @@ class FetchOptions(NamedTuple):
     min_bytes: int
     max_bytes: int
     isolation: Isolation
+    replica_epoch: BrokerEpoch = UNKNOWN_EPOCH
+    """The broker epoch of the follower."""
 
     @property
     def from_follower(self) -> bool:
@@ -89,7 +92,7 @@ class Reader:
         """
         if options.from_follower:
             for request in requests:
-                self._record_follower_fetch(request, options.replica_id)
+                self._record_follower_fetch(request, options)
         delayed = DelayedFetch(self, requests, options, done)
         keys = [request.key for request in requests]
         waiting = self._hosted.waiting.fetch
@@ -258,12 +261,15 @@ class Reader:
 
     # Followers
 
-    def _record_follower_fetch(self, request: PartitionFetch, broker: BrokerId) -> None:
+    def _record_follower_fetch(self, request: PartitionFetch, options: FetchOptions) -> None:
+        broker = options.replica_id
         try:
             partition = self._partition(request, broker)
             if not _continues(partition.log, request):
                 return  # it must cut its log first: what it has does not count
-            grown = partition.record_follower_fetch(broker, request.offset, request.log_start)
+            grown = partition.record_follower_fetch(
+                broker, request.offset, request.log_start, options.replica_epoch
+            )
         except KafkaError:
             return  # the read that follows returns the error
         if grown is not None:

@@ -6,10 +6,11 @@ Work on many partitions yields to the event loop regularly.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ottla.config.topic import TopicConfig
 from ottla.delay.slices import in_slices
@@ -71,6 +72,12 @@ class EpochFence(NamedTuple):
     broker_epoch: BrokerEpoch
 
 
+class FetcherAssignment(Protocol):
+    """Where partitions to follow are added: `fetcher/fetchers.py`."""
+
+    def add(self, partition: HostedPartition) -> None: ...
+
+
 class Transitions:
     def __init__(
         self,
@@ -78,9 +85,11 @@ class Transitions:
         directories: LogDirectories,
         topic_config: Callable[[str], TopicConfig],
         flushes: FlushLoop,
+        fetchers: FetcherAssignment,
         *,
         accepts_missing_logs: bool = False,
     ) -> None:
+        self._fetchers = fetchers
         self._accepts_missing_logs = accepts_missing_logs
         self._hosted = hosted
         self._flushes = flushes
@@ -104,7 +113,17 @@ class Transitions:
     async def apply_leader_and_isr(
         self, states: Iterable[PartitionTransition]
     ) -> dict[TopicPartition, ErrorCode]:
-        return {state.key: self._apply_one(state) async for state in in_slices(states, TURN)}
+        codes: dict[TopicPartition, ErrorCode] = {}
+        async for state in in_slices(states, TURN):
+            await self._wait_for_truncation(state.key)
+            codes[state.key] = self._apply_one(state)
+        return codes
+
+    async def _wait_for_truncation(self, key: TopicPartition) -> None:
+        """A log that is being truncated gets no other role before that is durable."""
+        partition = self._hosted.find(key)
+        if partition is not None and partition.truncating is not None:
+            await asyncio.wait({partition.truncating})
 
     def _apply_one(self, state: PartitionTransition) -> ErrorCode:
         hosted, broker_id = self._hosted, self._hosted.environment.broker_id
@@ -136,9 +155,11 @@ class Transitions:
             partition.lead(assigned)
             if partition.waits_for_flush:
                 self._flushes.request(partition)
-        else:
-            partition.follow(assigned)
+            self._hosted.role_changed(partition)
+            return
+        partition.follow(assigned)
         self._hosted.role_changed(partition)
+        self._fetchers.add(partition)
 
     def _refresh(self, partition: HostedPartition, assigned: LeaderAssignment) -> ErrorCode:
         """Within an epoch only the in-sync set changes: of interest to a leader that proposed one
@@ -194,7 +215,10 @@ class Transitions:
     ) -> dict[TopicPartition, ErrorCode]:
         """Deletions are durable when this returns: each log directory is synced once."""
         touched: dict[TopicPartition, list[LogDirectory]] = {}
-        codes = {stop.key: self._stop_one(stop, touched) async for stop in in_slices(stops, TURN)}
+        codes: dict[TopicPartition, ErrorCode] = {}
+        async for stop in in_slices(stops, TURN):
+            await self._wait_for_truncation(stop.key)
+            codes[stop.key] = self._stop_one(stop, touched)
         for directory in dict.fromkeys(each for some in touched.values() for each in some):
             try:
                 await self._hosted.environment.thread_pool.run(directory.sync)
