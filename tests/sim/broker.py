@@ -147,6 +147,7 @@ class SimBroker:
             dice=Random(self._dice.random()),
             disk=self.disk,
             open_store=lambda _: self._open_store(),
+            join_store=lambda _: self._open_store(),
             pool=None,
         )
         self.app = app = App(self.settings, world)
