@@ -134,8 +134,7 @@ class App:
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         authorizer = _authorizer(config)
-        links = self._links(metadata)
-        stack.callback(links.close)
+        links = self._links(stack, metadata)
         control = ControlPlane(
             environment, self.dynamic, links, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
@@ -156,8 +155,7 @@ class App:
             control.controller, data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
         network = self._network()
-        dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        links.answer = dispatch
+        links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         listener_set = ListenerSet(network, dispatch, environment.host_name)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
@@ -174,10 +172,12 @@ class App:
         await self._start_metrics_server(stack)
         stack.callback(coordination.close)  # closed first: ends requests of waiting members
 
-    def _links(self, metadata: MetadataCache) -> BrokerLinks:
+    def _links(self, stack: AsyncExitStack, metadata: MetadataCache) -> BrokerLinks:
         listener = Listeners.of(self.config).inter_broker
         clock, dice = self._environment.clock, self._environment.dice
-        return BrokerLinks(self.broker_id, listener, metadata, clock, dice)
+        links = BrokerLinks(self.broker_id, listener, metadata, clock, dice)
+        stack.callback(links.close)
+        return links
 
     async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
         if self.config.zookeeper_connect is not None:
