@@ -42,6 +42,7 @@ from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import StateNode
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
+from tests.fakes.isr_controller import IsrController
 from tests.fakes.virtual_loop import LoopClock
 
 ME, OTHER = BrokerId(0), BrokerId(1)
@@ -80,7 +81,7 @@ class DataSide:
         self.data = DataPlane(
             world,
             self.config,
-            Cluster(broker_id, self._connect),
+            Cluster(broker_id, self._connect, IsrController(self.store, self.metadata)),
             store=self.store,
             metadata=self.metadata,
             directories=self.directories,

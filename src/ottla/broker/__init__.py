@@ -5,7 +5,6 @@
 - `lifecycle`                the process: signals, the ready line, exit codes
 - `control_plane`            registration, controller, dynamic settings, ACLs
 - `data_plane`               partitions, their logs and everything that waits on them
-- `isr_writer`               answers AlterPartition from the store until the controller does
 - `coordinators`             the group and transaction coordinators
 - `transaction_coordinator`  the parts of the transaction coordinator
 - `broker_links`             connections to other brokers and to the active controller

@@ -144,8 +144,9 @@ class App:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         spawn = task_starter(tasks)
         data = DataPlane(
-            environment, self.dynamic, Cluster(self.broker_id, links.to), store=store,
-            metadata=metadata, directories=directories, registry=self.registry, spawn=spawn,
+            environment, self.dynamic, Cluster(self.broker_id, links.to, control.channel),
+            store=store, metadata=metadata, directories=directories, registry=self.registry,
+            spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeAlias
 
 from ottla.broker.environment import Environment
-from ottla.broker.isr_writer import StoreIsrWriter
 from ottla.broker.log_tasks import Parallelism, close, load, parallelism
 from ottla.broker.memory import memory_shares
 from ottla.config.broker import BrokerConfig
@@ -94,7 +93,7 @@ class Cluster(NamedTuple):
 
     broker_id: BrokerId
     connect: Connect
-    controller: Controller | None = None
+    controller: Controller
 
 
 class DataPlane:
@@ -125,9 +124,8 @@ class DataPlane:
         traffic = BrokerTopicMetrics(registry)
         self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)
         self._flushes = FlushLoop(self.hosted, environment.ring)
-        self._isr_writer = StoreIsrWriter(store, metadata, environment.clock)
         self._isr_loop = IsrLoop(
-            self.hosted, cluster.controller or self._isr_writer, self._broker_epoch, self._flushes,
+            self.hosted, cluster.controller, self._broker_epoch, self._flushes,
             registry, spawn=spawn,
         )  # fmt: skip
         self._maintenance = MaintenanceLoop(self.hosted, directories, config, self._flushes)
@@ -173,7 +171,6 @@ class DataPlane:
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
             self._isr_loop.run(),
-            self._isr_writer.run(),
             self.fetchers.run(),
             self._compaction.run(),
             self._moves.run(),

@@ -1,7 +1,8 @@
 """Parses a Fetch response in place: records stay views into the frame.
 
 Owns the layout of versions 4 to 18. Used by consumers and followers. Hot:
-benchmarks/clients_consumer.py. kio would copy every record set once; tests compare this parser with kio.
+benchmarks/clients_consumer.py. kio would copy every record set once; tests compare this parser with
+kio.
 """
 
 from __future__ import annotations

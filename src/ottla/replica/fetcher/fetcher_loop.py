@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 from uuid import UUID
 
-from ottla.log.results import FAULTS
 from ottla.log.flush import Sync, restart_steps, truncation_steps
+from ottla.log.results import FAULTS
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.net.broker_link import LinkReply, RawReply

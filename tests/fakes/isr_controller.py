@@ -1,9 +1,4 @@
-"""A leader's in-sync set, written to the metadata store and announced.
-
-Owns the compare-and-set on a partition's state and the pacing of announcements: the controller
-hears of changed sets in one sequential node, at once after a quiet spell and at the latest after a
-minute, so that a flapping follower does not flood it.
-"""
+"""A controller that knows AlterPartition only: a compare-and-set on the partition's state."""
 
 from __future__ import annotations
 
@@ -13,32 +8,22 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from ottla.metadata.cache import MetadataCache
-from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.wire import Fields
 from ottla.store import paths
-from ottla.store.nodes import PartitionsNode, StateNode
+from ottla.store.nodes import StateNode
 from ottla.store.port import BadVersion, NoNode, SessionExpired, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-CHECK_INTERVAL_MS: Final = 2_500
-QUIET_MS: Final = 5_000
-LATEST_MS: Final = 60_000
 RETRY_S: Final = 0.5
 
 
-class StoreIsrWriter:
-    """Writes in-sync sets to the store; `run` announces them."""
-
-    def __init__(self, store: Store, metadata: MetadataCache, clock: Clock) -> None:
+class IsrController:
+    def __init__(self, store: Store, metadata: MetadataCache) -> None:
         self._store = store
         self._metadata = metadata
-        self._clock = clock
-        self._changed: set[TopicPartition] = set()
-        self._changed_at_ms = 0
-        self._announced_at_ms = clock.mono_ms()
 
     async def ask(self, _: int, fields: Fields, __: int) -> Any:
         """Answer AlterPartition."""
@@ -103,37 +88,4 @@ class StoreIsrWriter:
                 )
                 await asyncio.sleep(RETRY_S)
                 continue
-            self._changed.add(key)
-            self._changed_at_ms = self._clock.mono_ms()
             return new_version
-
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK_INTERVAL_MS / 1000)
-            if announcement_due(
-                self._clock.mono_ms(),
-                bool(self._changed),
-                self._changed_at_ms,
-                self._announced_at_ms,
-            ):
-                await self.announce()
-
-    async def announce(self) -> None:
-        changed, self._changed = self._changed, set()
-        try:
-            await self._store.create(
-                f"{paths.ISR_CHANGES}/{paths.ISR_CHANGE_PREFIX}",
-                PartitionsNode(tuple(sorted(changed))).encode(),
-                sequential=True,
-            )
-        except (StoreUnavailable, SessionExpired):
-            self._changed |= changed
-            return
-        self._announced_at_ms = self._clock.mono_ms()
-
-
-def announcement_due(now_ms: int, pending: bool, changed_at_ms: int, announced_at_ms: int) -> bool:
-    """Something is pending, and either it has been quiet or the last word was long ago."""
-    quiet = now_ms - changed_at_ms > QUIET_MS
-    late = now_ms - announced_at_ms > LATEST_MS
-    return pending and (quiet or late)
