@@ -21,7 +21,7 @@ from ottla.api.services import Identity, Services
 from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
-from ottla.broker.data_plane import DataPlane
+from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
 from ottla.broker.listeners import ListenerSet
@@ -142,10 +142,10 @@ class App:
         )  # fmt: skip
         await control.load()
         listeners = Listeners.of(self.config)  # with the dynamic settings just loaded
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        spawn = task_starter(tasks)
+        spawn = task_starter(tasks := await stack.enter_async_context(asyncio.TaskGroup()))
+        cluster = Cluster(self.broker_id, links.to, control.channel)
         data = DataPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, cluster, store=store, metadata=metadata,
             directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
