@@ -126,8 +126,7 @@ class App:
         stack.callback(directories.release)
         directories.open()
         store_choice = choose_store(config, directories, environment)
-        store = store_choice.store
-        stack.push_async_callback(store.close)
+        stack.push_async_callback((store := store_choice.store).close)
         await open_store(store_choice)
         identity = await identify(store_choice, directories, self.dynamic, environment.dice)
         self.broker_id = identity.broker_id
@@ -149,8 +148,8 @@ class App:
         await data.load()
         coordination = Coordinators(environment, self.dynamic, data, control, tasks.create_task)
         services = Services(
-            Identity(*identity, listeners), environment.clock, self.dynamic, authorizer, metadata,
-            control.controller, data.services, coordination.groups, coordination.txns,
+            Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
+            metadata, control.controller, data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
@@ -158,6 +157,7 @@ class App:
         listener_set = ListenerSet(network, dispatch, environment.host_name)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
+        control.registration.log_dirs = identity.log_dirs
         await self._register(control, data, listener_set.advertised)
         listener_changes = listener_set.apply_changes(
             self.dynamic, lambda advertised: self._publish_endpoints(control, advertised)

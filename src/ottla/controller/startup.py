@@ -11,6 +11,7 @@ from dataclasses import replace
 from ottla.controller import (
     brokers,
     deletion,
+    lost_disks,
     partitions,
     reassignment,
     replicas,
@@ -56,6 +57,7 @@ def on_elected(state: ControllerState, event: Elected) -> Step:
     draft.requests.send_live_brokers_first(event.brokers)
     all_partitions = [tp for tp, _ in draft.state.partitions()]
     draft.requests.metadata(event.brokers, all_partitions)
+    lost_disks.leave_isrs(draft, event.lost_disks)
     brokers.start_replicas(draft, event.brokers)
     _elect_leaders(draft, event, all_partitions)
     _remove_dead_from_isrs(draft, all_partitions)
