@@ -87,6 +87,7 @@ COMMANDS: Final = (
     Command(("transactions", "describe"), "ottla.cli.transactions.describe:describe"),
     Command(("transactions", "find-hanging"), "ottla.cli.transactions.find_hanging:find_hanging"),
     Command(("transactions", "list"), "ottla.cli.transactions.list:list_"),
+    Command(("zookeeper", "start"), "ottla.cli.zookeeper.start:start"),
 )
 GROUP_HELP: Final = {
     "acls": "Show and change access rules; the cluster needs an authorizer.",
@@ -102,6 +103,7 @@ GROUP_HELP: Final = {
     "reassign": "Move partitions to other brokers, by a plan.",
     "topics": "Create, show, change and delete topics.",
     "transactions": "Show transactions and abort those that hang.",
+    "zookeeper": "Run ZooKeeper on this machine, for development.",
 }
 PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile")
 EXAMPLES: Final = "Examples:\n"
