@@ -128,8 +128,7 @@ class App:
         stack.callback(directories.release)
         directories.open()
         store_choice = choose_store(config, directories, environment)
-        store = store_choice.store
-        stack.push_async_callback(store.close)
+        stack.push_async_callback((store := store_choice.store).close)
         await open_store(store_choice)
         identity = await identify(store_choice, directories, self.dynamic, environment.dice)
         self.broker_id = identity.broker_id
@@ -152,14 +151,15 @@ class App:
         await data.load()
         coordination = self._coordinators(data, control, links, tasks)
         services = Services(
-            Identity(*identity, listeners), environment.clock, self.dynamic, authorizer, metadata,
-            control.controller, data.services, coordination.groups, coordination.txns,
+            Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
+            metadata, control.controller, data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
         network = self._network()
         links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         listener_set = ListenerSet(network, dispatch, environment.host_name)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
+        control.registration.log_dirs = identity.log_dirs
         await self._register(control, data, listener_set.advertised)
         publish = partial(self._publish_endpoints, control)
         listener_changes = listener_set.apply_changes(self.dynamic, publish)

@@ -58,6 +58,7 @@ COMMANDS: Final = (
     Command(("groups", "reset-offsets"), "ottla.cli.groups.reset_offsets:reset_offsets"),
     Command(("kafka-commands",), "ottla.cli.kafka_commands:kafka_commands"),
     Command(("log", "dump"), "ottla.cli.log.dump:dump"),
+    Command(("metadata", "move"), "ottla.cli.metadata.move:move"),
     Command(("offsets", "list"), "ottla.cli.offsets.list:list_"),
     Command(("perf", "consume"), "ottla.cli.perf.consume:consume"),
     Command(("perf", "latency"), "ottla.cli.perf.latency:latency"),
@@ -87,6 +88,7 @@ COMMANDS: Final = (
     Command(("transactions", "describe"), "ottla.cli.transactions.describe:describe"),
     Command(("transactions", "find-hanging"), "ottla.cli.transactions.find_hanging:find_hanging"),
     Command(("transactions", "list"), "ottla.cli.transactions.list:list_"),
+    Command(("zookeeper", "start"), "ottla.cli.zookeeper.start:start"),
 )
 GROUP_HELP: Final = {
     "acls": "Show and change access rules; the cluster needs an authorizer.",
@@ -95,6 +97,7 @@ GROUP_HELP: Final = {
     "configs": "Show and change the settings of topics, brokers, groups and loggers.",
     "groups": "Show consumer groups, reset their offsets, delete them.",
     "log": "Print the files of a data directory.",
+    "metadata": "Move the metadata of a broker to ZooKeeper, or back.",
     "offsets": "Show first and end offsets of partitions, and offsets by time.",
     "perf": "Measure the throughput and latency of a cluster.",
     "pipeline": "Run jobs on Spark, each described by one file.",
@@ -102,6 +105,7 @@ GROUP_HELP: Final = {
     "reassign": "Move partitions to other brokers, by a plan.",
     "topics": "Create, show, change and delete topics.",
     "transactions": "Show transactions and abort those that hang.",
+    "zookeeper": "Run ZooKeeper on this machine, for development.",
 }
 PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile")
 EXAMPLES: Final = "Examples:\n"
