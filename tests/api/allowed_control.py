@@ -21,7 +21,13 @@ from ottla.api import (
     metadata,
 )
 from ottla.api.config_resources import Kind
-from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
+from ottla.api.interbroker import (
+    alter_partition,
+    controlled_shutdown,
+    leader_and_isr,
+    stop_replica,
+    update_metadata,
+)
 from ottla.api.operations import NOT_ASKED
 from ottla.model.errors import ErrorCode as E
 from ottla.model.ids import NO_TOPIC_ID
@@ -332,6 +338,13 @@ CASES: Final = (
         code,
         CLUSTER_NO,
         to_brokers=E.none,
+    ),
+    Case(
+        alter_partition.API,
+        {"broker_id": 1, "broker_epoch": -1, "topics": []},
+        code,
+        CLUSTER_NO,
+        to_brokers=E.stale_broker_epoch,
     ),
     Case(
         controlled_shutdown.API,

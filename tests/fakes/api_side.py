@@ -18,6 +18,7 @@ from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.txn.service import Transactions
+from ottla.model.ids import BrokerId
 from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.security.authorizer import Authorizer
@@ -79,7 +80,7 @@ class ApiSide:
     def __init__(self, data: DataSide, tasks: asyncio.TaskGroup) -> None:
         self.data = data
         self.services = Services(
-            identity=Identity(ME, "cluster", Listeners.of(data.config.current)),
+            identity=Identity(data.broker_id, "cluster", Listeners.of(data.config.current)),
             clock=data.clock,
             config=data.config,
             authorizer=Authorizer(),
@@ -102,6 +103,10 @@ async def api_side(
     *,
     disk: ForgettingDisk | None = None,
     dirs: tuple[str, ...] = ("/data",),
+    broker_id: BrokerId = ME,
 ) -> AsyncIterator[ApiSide]:
-    async with asyncio.TaskGroup() as tasks, data_side(settings, disk=disk, dirs=dirs) as data:
+    async with (
+        asyncio.TaskGroup() as tasks,
+        data_side(settings, disk=disk, dirs=dirs, broker_id=broker_id) as data,
+    ):
         yield ApiSide(data, tasks)

@@ -14,7 +14,8 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from ottla.broker.data_plane import DataPlane
+from ottla.broker.app import task_starter
+from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
@@ -28,6 +29,7 @@ from ottla.protocol.hot import FetchedPartition, ProducedPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendOptions, PartitionAppend
+from ottla.replica.fetcher.fetcher_loop import FetchLink
 from ottla.replica.flush_loop import Ring
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.partition import HostedPartition as Hosted
@@ -40,6 +42,7 @@ from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import StateNode
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
+from tests.fakes.isr_controller import IsrController
 from tests.fakes.virtual_loop import LoopClock
 
 ME, OTHER = BrokerId(0), BrokerId(1)
@@ -68,6 +71,8 @@ class DataSide:
         self.store = MemoryStore(self.ensemble)
         self.metadata = MetadataCache(broker_id)
         self.registry = Registry()
+        self.links: dict[BrokerId, FetchLink] = {}
+        """By which its fetchers reach other brokers."""
         dice = Random(1)
         self.directories = LogDirectories(dirs, disk, self.clock, dice)
         self.directories.open()
@@ -76,16 +81,21 @@ class DataSide:
         self.data = DataPlane(
             world,
             self.config,
-            broker_id,
+            Cluster(broker_id, self._connect, IsrController(self.store, self.metadata)),
             store=self.store,
             metadata=self.metadata,
             directories=self.directories,
             registry=self.registry,
-            spawn=tasks.create_task,
+            spawn=task_starter(tasks),
         )
         self.services = self.data.services
         self.data.services.appends.on_first_append = None
         self.hosted = self.data.hosted
+
+    def _connect(self, broker: BrokerId, _: str) -> FetchLink:
+        if broker not in self.links:
+            raise ConnectionError(f"broker {broker} is not there")
+        return self.links[broker]
 
     def run(self, *loops: Coroutine[Any, Any, None]) -> None:
         """Let these loops run until the end of the test."""

@@ -49,6 +49,7 @@ from ottla.api.find_coordinator import API as FIND_COORDINATOR
 from ottla.api.heartbeat import API as HEARTBEAT
 from ottla.api.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ottla.api.init_producer_id import API as INIT_PRODUCER_ID
+from ottla.api.interbroker.alter_partition import API as ALTER_PARTITION
 from ottla.api.interbroker.controlled_shutdown import API as CONTROLLED_SHUTDOWN
 from ottla.api.interbroker.leader_and_isr import API as LEADER_AND_ISR
 from ottla.api.interbroker.stop_replica import API as STOP_REPLICA
@@ -113,6 +114,7 @@ APIS: Final[tuple[Api, ...]] = (
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
     OFFSET_DELETE,
+    ALTER_PARTITION,
     DESCRIBE_CLUSTER,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,

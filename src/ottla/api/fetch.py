@@ -15,12 +15,13 @@ from ottla.api.authorise import acts_as_broker
 from ottla.api.services import Services
 from ottla.delay.slices import SLICE, in_slices, sliced, step_through
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, TopicId, TopicPartition
 from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
 from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessionRequest
+from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
@@ -214,6 +215,12 @@ def _replica(call: Call, request: Any) -> BrokerId:
     return BrokerId(request.replica_id)
 
 
+def _replica_epoch(call: Call, request: Any) -> BrokerEpoch:
+    if call.version >= FIRST_WITH_REPLICA_STATE:
+        return BrokerEpoch(request.replica_state.replica_epoch)
+    return UNKNOWN_EPOCH
+
+
 def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
     return FetchOptions(
         replica_id=_replica(call, request),
@@ -221,6 +228,7 @@ def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, fetch_max_bytes),
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
+        replica_epoch=_replica_epoch(call, request),
     )
 
 

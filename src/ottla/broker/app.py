@@ -21,7 +21,7 @@ from ottla.api.services import Identity, Services
 from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
-from ottla.broker.data_plane import DataPlane
+from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
 from ottla.broker.listeners import ListenerSet
@@ -145,8 +145,9 @@ class App:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         spawn = task_starter(tasks)
         data = DataPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
-            directories=directories, registry=self.registry, spawn=spawn,
+            environment, self.dynamic, Cluster(self.broker_id, links.to, control.channel),
+            store=store, metadata=metadata, directories=directories, registry=self.registry,
+            spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
@@ -156,8 +157,7 @@ class App:
             control.controller, data.services, coordination.groups, coordination.txns,
         )  # fmt: skip
         network = self._network()
-        dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        links.answer = dispatch
+        links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         listener_set = ListenerSet(network, dispatch, environment.host_name)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)

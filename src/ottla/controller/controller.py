@@ -23,6 +23,8 @@ from ottla.controller.events import (
     ElectionKind,
     ElectionRequested,
     Event,
+    IsrChangeRequested,
+    IsrProposal,
     MorePartitions,
     Moves,
     NewTopic,
@@ -36,13 +38,13 @@ from ottla.controller.placement import PlacementRandomness
 from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import Condition, MetadataWaiter
 from ottla.controller.runtime.store_reader import new_topic_id
-from ottla.controller.state import PartitionAssignment, TopicRules
+from ottla.controller.state import Leadership, PartitionAssignment, TopicRules
 from ottla.controller.topic_rules import automatic
 from ottla.controller.topics import UNCLEAN, Created
 from ottla.delay.slices import in_slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
+from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicId, TopicPartition
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
@@ -216,6 +218,20 @@ class Controller:
         return {
             tp: partition for tp, partition in self._loop.state.partitions() if partition.is_moving
         }
+
+    async def change_isrs(
+        self,
+        broker: BrokerId,
+        epoch: BrokerEpoch,
+        proposals: Mapping[tuple[TopicId, int], IsrProposal],
+    ) -> Mapping[tuple[TopicId, int], Leadership | ErrorCode]:
+        """What leaders propose, by topic id and partition number; the state or refusal of each."""
+        reply = await self._loop.request(
+            lambda id_: IsrChangeRequested(id_, broker, epoch, proposals)
+        )
+        if isinstance(reply, KafkaError):
+            raise reply
+        return cast(Mapping[tuple[TopicId, int], Leadership | ErrorCode], reply)
 
     async def controlled_shutdown(
         self, broker: BrokerId, epoch: BrokerEpoch

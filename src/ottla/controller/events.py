@@ -20,6 +20,7 @@ from ottla.model.ids import (
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
+    LeaderEpoch,
     TopicId,
     TopicPartition,
 )
@@ -186,6 +187,32 @@ class BalanceDue(NamedTuple):
     """Time to check how many partitions are not led by their preferred replica."""
 
 
+class IsrMember(NamedTuple):
+    """A broker, with the epoch under which it fetched; None if the leader does not know it."""
+
+    broker: BrokerId
+    epoch: BrokerEpoch | None = None
+
+
+class IsrProposal(NamedTuple):
+    """The in-sync set that a leader wants, and the state it knows."""
+
+    isr: tuple[IsrMember, ...]
+    leader_epoch: LeaderEpoch
+    version: int
+    """Of the partition's state node: `partition_epoch` in requests."""
+
+
+class IsrChangeRequested(NamedTuple):
+    """AlterPartition. The reply has the new leadership or the refusal of each partition."""
+
+    request_id: int
+    broker: BrokerId
+    epoch: BrokerEpoch
+    proposals: Mapping[tuple[TopicId, int], IsrProposal]
+    """By topic id and partition number."""
+
+
 class ShutdownRequested(NamedTuple):
     request_id: int
     broker: BrokerId
@@ -220,6 +247,7 @@ Event: TypeAlias = (
     | DeletionRequested
     | ElectionRequested
     | BalanceDue
+    | IsrChangeRequested
     | ShutdownRequested
     | ReassignmentRequested
 )
