@@ -24,6 +24,7 @@ from ottla.api.config_resources import Kind
 from ottla.api.interbroker import (
     alter_partition,
     controlled_shutdown,
+    envelope,
     leader_and_isr,
     stop_replica,
     update_metadata,
@@ -345,6 +346,13 @@ CASES: Final = (
         code,
         CLUSTER_NO,
         to_brokers=E.stale_broker_epoch,
+    ),
+    Case(
+        envelope.API,
+        {"request_data": b"", "request_principal": None, "client_host_address": b""},
+        code,
+        CLUSTER_NO,
+        to_brokers=E.invalid_request,
     ),
     Case(
         controlled_shutdown.API,

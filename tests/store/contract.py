@@ -64,6 +64,17 @@ async def many_nodes_are_read_in_the_order_asked_for(store: Store) -> None:
     assert await store.get_many([]) == []
 
 
+async def a_node_tells_which_write_changed_it_last(store: Store) -> None:
+    await store.create("/first", b"1")
+    await store.create("/second", b"1")
+    await store.set("/first", b"2")
+    first, second = await store.get_many(["/first", "/second"])
+    assert first is not None
+    assert second is not None
+    assert first.created < second.created < first.modified
+    assert second.modified == second.created
+
+
 async def a_node_is_created_once(store: Store) -> None:
     await store.create("/a")
     with pytest.raises(NodeExists):
@@ -361,6 +372,7 @@ CONTRACT: Final[tuple[Promise, ...]] = (
     a_missing_node_is_none,
     many_nodes_are_read_in_the_order_asked_for,
     a_node_is_created_once,
+    a_node_tells_which_write_changed_it_last,
     a_node_needs_its_parent,
     children_are_listed_by_name,
     a_write_moves_the_version_by_one,

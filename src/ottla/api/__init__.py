@@ -6,6 +6,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `api`               the declaration of an API
 - `services`          the services that handlers may use
 - `dispatch`          from a frame to a reply
+- `handling`          calls a handler; every failure becomes a refusal
 - `fast_path`         Produce requests that repeat the connection's last one
 - `authorise`         the permissions that a request needs
 - `acl_rules`         ACLs in requests and replies
@@ -51,6 +52,7 @@ from ottla.api.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ottla.api.init_producer_id import API as INIT_PRODUCER_ID
 from ottla.api.interbroker.alter_partition import API as ALTER_PARTITION
 from ottla.api.interbroker.controlled_shutdown import API as CONTROLLED_SHUTDOWN
+from ottla.api.interbroker.envelope import API as ENVELOPE
 from ottla.api.interbroker.leader_and_isr import API as LEADER_AND_ISR
 from ottla.api.interbroker.stop_replica import API as STOP_REPLICA
 from ottla.api.interbroker.update_metadata import API as UPDATE_METADATA
@@ -115,6 +117,7 @@ APIS: Final[tuple[Api, ...]] = (
     LIST_PARTITION_REASSIGNMENTS,
     OFFSET_DELETE,
     ALTER_PARTITION,
+    ENVELOPE,
     DESCRIBE_CLUSTER,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,

@@ -56,4 +56,4 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     return _fields(_result(name, KafkaError(code, message)) for name in names)
 
 
-API = Api(KEY, "CreatePartitions", range(0, 4), create_partitions, refuse)
+API = Api(KEY, "CreatePartitions", range(0, 4), create_partitions, refuse, needs_controller=True)

@@ -140,4 +140,4 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     return _fields(_refused(name, code, message) for name in names)
 
 
-API = Api(KEY, "CreateTopics", range(2, 8), create_topics, refuse)
+API = Api(KEY, "CreateTopics", range(2, 8), create_topics, refuse, needs_controller=True)

@@ -112,4 +112,4 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     return _fields(_response(named.name, named.id, code, message) for named in requested)
 
 
-API = Api(KEY, "DeleteTopics", range(1, 7), delete_topics, refuse)
+API = Api(KEY, "DeleteTopics", range(1, 7), delete_topics, refuse, needs_controller=True)

@@ -142,12 +142,11 @@ class App:
         )  # fmt: skip
         await control.load()
         listeners = Listeners.of(self.config)  # with the dynamic settings just loaded
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        spawn = task_starter(tasks)
+        spawn = task_starter(tasks := await stack.enter_async_context(asyncio.TaskGroup()))
+        cluster = Cluster(self.broker_id, links.to, control.channel)
         data = DataPlane(
-            environment, self.dynamic, Cluster(self.broker_id, links.to, control.channel),
-            store=store, metadata=metadata, directories=directories, registry=self.registry,
-            spawn=spawn,
+            environment, self.dynamic, cluster, store=store, metadata=metadata,
+            directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()

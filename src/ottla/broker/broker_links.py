@@ -197,16 +197,16 @@ class ControllerChannel:
         """Whether this broker is the active controller."""
         return self._active_id() == self._links.broker_id
 
-    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> Any:
-        """The controller's reply, decoded.
+    async def ask(self, key: int, fields: Fields, timeout_ms: int, purpose: str = PURPOSE) -> Any:
+        """The controller's reply, decoded. `purpose`: a connection of its own for slow requests.
 
         KafkaError NOT_CONTROLLER if none is known; OSError if it cannot be reached. The reply may
         carry NOT_CONTROLLER, too: the caller retries all three.
         """
-        link = await self.link()
+        link = await self.link(purpose)
         return (await link.ask(key, fields, timeout_ms)).body
 
-    async def link(self) -> Link:
+    async def link(self, purpose: str = PURPOSE) -> Link:
         controller = self._active_id()
         if controller == NO_BROKER:
             raise KafkaError(ErrorCode.not_controller, "No active controller is known.")
@@ -215,4 +215,4 @@ class ControllerChannel:
         address = self._links.address_of(controller) or await self._read_address(controller)
         if address is None:
             raise ConnectionError(f"controller {controller} is not registered")
-        return self._links.keep(controller, self.PURPOSE, address)
+        return self._links.keep(controller, purpose, address)

@@ -13,6 +13,7 @@ from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
+from ottla.controller.runtime.forwarding import Forwarder
 from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.controller.runtime.metrics import ControllerMetrics
@@ -77,6 +78,9 @@ class ControlPlane:
             environment.dice,
             metrics=ControllerMetrics(registry, environment.clock),
         )
+        self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
+        """Requests of this broker to the active controller."""
+        alone = settings.zookeeper_connect is None
         self.controller = Controller(
             self.loop,
             config,
@@ -85,9 +89,8 @@ class ControlPlane:
             MetadataWaiter(metadata),
             acls=self.acls,
             dice=environment.dice,
+            forwarder=None if alone else Forwarder(self.channel, environment.clock),
         )
-        self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
-        """Requests of this broker to the active controller."""
         self._config = config
         self._authorizer = authorizer
 

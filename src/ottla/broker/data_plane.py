@@ -137,6 +137,7 @@ class DataPlane:
         if config.current.record_validation != "header":
             self.services.appends.on_first_append = lambda: spawn(load_kernels(threads))
         register_gauges(registry, self.services)
+        self.fetchers.register_gauges(registry)
 
     def _build_services(self, sessions: FetchSessions) -> ReplicaServices:
         hosted, directories, config = self.hosted, self._directories, self._config

@@ -33,6 +33,9 @@ class Node(NamedTuple):
     """The number of the write that created it, growing across restarts (a broker's epoch)."""
     owner: int = 0
     """The session of an ephemeral node; otherwise 0."""
+    modified: int = 0
+    """The number of the write that last changed it. The embedded store remembers it only while it
+    is open: afterwards it is `created`."""
 
     @property
     def ephemeral(self) -> bool:

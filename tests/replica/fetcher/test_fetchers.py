@@ -14,7 +14,7 @@ from tests.fakes.replica_pair import replica_pair
 SECOND = TopicPartition("t", 1)
 
 
-@pytest.mark.spec("REP-50", "REP-10", "REP-11", "REP-12", "REP-21")
+@pytest.mark.spec("REP-50", "REP-10", "REP-11", "REP-12", "REP-21", "CONF-10")
 async def test_what_the_leader_appends_is_on_the_follower_before_it_is_acknowledged() -> None:
     async with replica_pair() as pair:
         await pair.lead(ME, epoch=0)
@@ -180,6 +180,35 @@ async def test_a_follower_learns_that_the_leader_has_deleted_records() -> None:
         await pair.pass_ms(2_000)
         assert pair.partition(OTHER).log.start_offset == 2
         assert pair.partition(ME).require_leadership().followers[OTHER].log_start == 2
+
+
+@pytest.mark.spec("REP-43", "REP-44", "REP-52")
+async def test_partitions_of_one_leader_are_spread_over_its_fetchers() -> None:
+    settings = {"num.replica.fetchers": "2", "replica.fetch.wait.max.ms": "100"}
+    async with replica_pair(settings) as pair:
+        for index in range(8):
+            await pair.lead(ME, epoch=0, key=TopicPartition("t", index))
+        fetchers = pair.data(OTHER).data.fetchers
+        assert sorted(len(fetcher) for fetcher in fetchers) in ([3, 5], [4, 4], [2, 6])
+        await pair.pass_ms(200)
+        before = len(pair.links[ME].requests)
+        await pair.pass_ms(1_000)
+        assert 18 <= len(pair.links[ME].requests) - before <= 22, "two that wait 100 ms each"
+
+
+@pytest.mark.spec("MON-12", "MON-20")
+async def test_what_followers_copy_is_counted() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.data(ME).start_append(b"a", b"b", acks=-1)
+        await pair.pass_ms(1_000)
+        side, size = pair.data(OTHER), len(pair.contents(ME))
+        assert side.count("kafka_server_fetcherstats_bytes_total") == size
+        assert side.count("kafka_server_fetcherstats_requests_total") >= 2
+        by_topic = "kafka_server_brokertopicmetrics_replication_bytes_in_total"
+        assert side.count(by_topic, topic="t") == size
+        assert side.count("kafka_server_replicafetchermanager_max_lag") == 0
+        assert side.count("kafka_server_replicafetchermanager_failed_partitions_count") == 0
 
 
 def damaged(reply: RawReply) -> RawReply:

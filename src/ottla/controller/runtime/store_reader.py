@@ -299,7 +299,12 @@ def _leadership(tp: TopicPartition, node: Node | None) -> Leadership | None:
     if state is None:  # the ISR is unknown: no leader until an operator decides
         return Leadership(NO_BROKER, (), NO_EPOCH, ControllerEpoch(0), node.version)
     return Leadership(
-        state.leader, state.isr, state.leader_epoch, state.controller_epoch, node.version
+        state.leader,
+        state.isr,
+        state.leader_epoch,
+        state.controller_epoch,
+        node.version,
+        node.modified,
     )
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from zlib import crc32
 
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicPartition
+from ottla.model.metrics import Labels, Registry
 from ottla.replica.fetcher.fetcher_loop import FetcherLoop, FetchLink
 from ottla.replica.fetcher.follower import FollowedPartition
 from ottla.replica.fetcher.settings import FetcherSettings, Replication
@@ -45,6 +46,30 @@ class Fetchers:
 
     def __iter__(self) -> Iterator[FetcherLoop]:
         return iter(list(self._fetchers.values()))
+
+    def register_gauges(self, registry: Registry) -> None:
+        """Kafka's gauges of the fetchers, computed when they are read."""
+        registry.gauge(
+            "kafka_server_replicafetchermanager_max_lag",
+            "Most records that a followed partition lacks of what its leader has committed.",
+            lambda: self.max_lag,
+        )
+        registry.gauge(
+            "kafka_server_replicafetchermanager_failed_partitions_count",
+            "Partitions whose records cannot be appended.",
+            lambda: self.failed_count,
+        )
+        registry.series(
+            "kafka_server_fetcherlagmetrics_consumer_lag",
+            "Records that a followed partition lacks of what its leader has committed.",
+            self._lags,
+        )
+
+    def _lags(self) -> Iterator[tuple[Labels, float]]:
+        for fetcher in self:
+            for followed in fetcher:
+                topic, index = followed.key
+                yield (("partition", str(index)), ("topic", topic)), followed.lag
 
     @property
     def failed_count(self) -> int:
