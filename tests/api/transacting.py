@@ -132,7 +132,7 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
             await side.lead(TopicPartition(topic, 0))
         await side.lead(TP)
         await side.settle()
-        listeners = SimpleNamespace(inter_broker="INTERNAL")
+        listeners = SimpleNamespace(inter_broker="INTERNAL", control_plane=None)
         services = Services(
             identity=Identity(ME, "cluster", listeners),  # type: ignore[arg-type]
             clock=side.clock,

@@ -40,6 +40,7 @@ from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
+from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
 
 
@@ -136,7 +137,7 @@ class App:
         authorizer = _authorizer(config)
         links = self._links(stack, metadata)
         control = ControlPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, links, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
         )  # fmt: skip
         await control.load()
@@ -156,7 +157,7 @@ class App:
         )  # fmt: skip
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        control.links.answer = links.answer = dispatch
+        links.answer = dispatch
         listener_set = ListenerSet(network, dispatch, environment.host_name)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
@@ -164,7 +165,7 @@ class App:
         publish = partial(self._publish_endpoints, control)
         listener_changes = listener_set.apply_changes(self.dynamic, publish)
         _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes])
-        await control.controller.wait_started()
+        await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)
         data.check_directories()  # loading and registering wrote to each of them
@@ -177,6 +178,11 @@ class App:
         links = BrokerLinks(self.broker_id, listener, metadata, environment.clock, environment.dice)
         stack.callback(links.close)
         return links
+
+    async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
+        if self.config.zookeeper_connect is not None:
+            await listener_set.serve()  # the controller may be another broker, which calls us
+        await control.controller.wait_started()
 
     def _coordinators(
         self, data: DataPlane, control: ControlPlane, links: BrokerLinks, tasks: asyncio.TaskGroup
@@ -202,7 +208,9 @@ class App:
     ) -> None:
         self._set_endpoints(control, advertised)
         control.registration.on_epoch = data.services.transitions.set_broker_epoch
-        await control.registration.register(self.config.zookeeper_session_timeout_ms)
+        await control.registration.register(
+            self.config.zookeeper_session_timeout_ms + EXPIRY_MARGIN_MS
+        )
 
     async def _publish_endpoints(
         self, control: ControlPlane, advertised: tuple[Endpoint, ...]

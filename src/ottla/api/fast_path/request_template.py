@@ -1,9 +1,8 @@
-"""The shape of a producer's small requests: everything except the records stays the same.
+"""Reads requests that repeat an earlier one, and writes their replies.
 
-A client that sends one batch at a time repeats its last request byte for byte, except for the
-correlation id, the partition and the records. So the first such request is decoded in full, and
-its `Shape` reads the next ones in one step and writes their replies in another. A frame that
-differs anywhere else is not read here. Hot: benchmarks/small_requests.py.
+Owns the bytes of one Produce request that has been decoded in full. The next requests are read in
+one step if they differ only in correlation id, partition and records, and their replies are written
+in another. Never reads a frame that differs anywhere else. Hot: benchmarks/small_requests.py.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _PLAIN_SIZE: Final = 4
 _TAGS: Final = 3  # nothing tagged in the partition, the topic and the request
 
 
-class Shape:
-    """The shape of a peer's requests with one topic, one partition and no transaction."""
+class RequestTemplate:
+    """A request with one topic, one partition and no transaction."""
 
     __slots__ = (
         "_head", "_prefix", "_read", "_records_at", "_reply_middle", "_write", "_write_size",
-        "acks", "flexible", "name", "topic_id",
+        "acks", "flexible", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(self, call: Call, frame: memoryview, request: ProduceRequest, end: int) -> None:
@@ -39,7 +38,7 @@ class Shape:
         name, topic_id, _ = request.topics[0]
         self.flexible = flexible = call.flexible
         self.acks = request.acks
-        self.name: str | None = name
+        self.topic: str | None = name
         self.topic_id: UUID | None = topic_id
         self._head = bytes(frame[:_CORRELATION_AT])
         self._prefix = bytes(frame[_PREFIX_AT:end])
@@ -57,7 +56,7 @@ class Shape:
         self._write_size = self._write.size - 4
 
     def read(self, frame: memoryview) -> tuple[int, int, memoryview] | None:
-        """Correlation id, partition and records; None for a frame of any other shape."""
+        """Correlation id, partition and records; None for a frame that differs elsewhere."""
         size = len(frame)
         if size < self._records_at:
             return None
@@ -89,8 +88,8 @@ class Shape:
         )  # fmt: skip
 
 
-def shape_of(call: Call, frame: memoryview, request: ProduceRequest) -> Shape | None:
-    """The shape of this request, if the next ones are likely to have the same."""
+def template_of(call: Call, frame: memoryview, request: ProduceRequest) -> RequestTemplate | None:
+    """The template of this request, if the next ones are likely to repeat it."""
     if call.version not in VERSIONS or request.transactional_id is not None:
         return None
     if len(request.topics) != 1 or len(request.topics[0][2]) != 1:
@@ -100,8 +99,8 @@ def shape_of(call: Call, frame: memoryview, request: ProduceRequest) -> Shape | 
         return None
     tail = _TAGS if call.flexible else 0
     before = len(frame) - tail - len(records) - (_uvarint_size(len(records) + 1) if tail else 4)
-    shape = Shape(call, frame, request, before - _INDEX_SIZE)
-    return shape if shape.read(frame) is not None else None
+    template = RequestTemplate(call, frame, request, before - _INDEX_SIZE)
+    return template if template.read(frame) is not None else None
 
 
 def _uvarint_size(value: int) -> int:

@@ -1,4 +1,4 @@
-"""The one-pass append does what the general path does, or nothing at all."""
+"""A plain batch is appended as the general path appends it, or is declined."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.api.fast_path.plain_batch import PlainBatches
 from ottla.config.topic import TopicConfig
 from ottla.log import validate
 from ottla.log.log import Log
-from ottla.log.plain_append import DECLINED
 from ottla.model.errors import KafkaError
 from ottla.protocol.records.batch import build, compute_crc
 from ottla.protocol.records.compression import Codec
@@ -20,6 +20,7 @@ from ottla.protocol.records.record import NewRecord, validate_records
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, batch
 
+DECLINED = -1
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
 
 
@@ -44,7 +45,9 @@ def no_kernels() -> Iterator[None]:
 
 
 def plain(log: Log, content: bytes, epoch: int = 0) -> int:
-    return log.append_plain(memoryview(content), epoch, NOW_MS)
+    batch = memoryview(content)
+    header = PlainBatches().check(batch, log, epoch, NOW_MS)
+    return DECLINED if header is None else log.append_validated(batch, header, epoch)
 
 
 def opened(bench: Workbench) -> Log:
@@ -152,7 +155,13 @@ def test_a_batch_that_fills_the_segment_is_left_to_the_path_that_rolls() -> None
 
 
 def test_changed_settings_hold_from_the_next_batch_on() -> None:
-    log = opened(Workbench())
+    log, checked = opened(Workbench()), PlainBatches()
+
+    def plain(log: Log, content: bytes) -> int:
+        batch = memoryview(content)
+        header = checked.check(batch, log, 0, NOW_MS)
+        return DECLINED if header is None else log.append_validated(batch, header, 0)
+
     assert plain(log, batch(b"a")) == 1
     log.config = TopicConfig(max_message_bytes=10)
     assert plain(log, batch(b"a")) == DECLINED

@@ -1,4 +1,4 @@
-"""A shape reads what the full decoder reads, or nothing; its replies are the full encoder's."""
+"""A template reads what the full decoder reads, or nothing; its replies are the full encoder's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.api.fast_path.request_template import VERSIONS, RequestTemplate, template_of
 from ottla.model.errors import Disconnect
 from ottla.protocol import wire
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
-from ottla.protocol.hot.shape import VERSIONS, Shape, shape_of
 
 TOPIC_ID = UUID(int=77)
 RECORDS = bytes(range(200))
@@ -41,19 +41,19 @@ def frame_of(
     return memoryview(wire.encode_request(0, version, number, more.get("client", "c"), fields))[4:]
 
 
-def learnt(frame: memoryview) -> Shape | None:
+def learnt(frame: memoryview) -> RequestTemplate | None:
     call = wire.parse_call(frame)
-    return shape_of(call, frame, decode_produce(call, frame))
+    return template_of(call, frame, decode_produce(call, frame))
 
 
 @pytest.mark.spec("WIRE-10")
 @pytest.mark.parametrize("version", sorted(VERSIONS))
 @pytest.mark.parametrize("size", [61, 126, 127, 128, 16_000, 16_382])
 def test_the_next_request_is_read_as_the_decoder_reads_it(version: int, size: int) -> None:
-    shape = learnt(frame_of(version))
-    assert shape is not None
+    template = learnt(frame_of(version))
+    assert template is not None
     frame = frame_of(version, bytes(size), number=-9, index=4711)
-    read = shape.read(frame)
+    read = template.read(frame)
     if read is None:
         assert version >= 9 and size < 127, "only what is small may be left"
         return
@@ -65,12 +65,12 @@ def test_the_next_request_is_read_as_the_decoder_reads_it(version: int, size: in
 @pytest.mark.parametrize("version", sorted(VERSIONS))
 def test_a_reply_is_byte_for_byte_the_encoders(version: int) -> None:
     frame = frame_of(version)
-    shape, call = learnt(frame), wire.parse_call(frame)
-    assert shape is not None
+    template, call = learnt(frame), wire.parse_call(frame)
+    assert template is not None
     topic = TOPIC_ID if version >= 13 else "orders"
     full = produce_reply(call, [(topic, [ProducedPartition(3, base_offset=1 << 40,
                                                            log_start_offset=12)])])  # fmt: skip
-    assert shape.reply(call.correlation_id, 3, 1 << 40, 12) == full
+    assert template.reply(call.correlation_id, 3, 1 << 40, 12) == full
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -102,11 +102,11 @@ def test_versions_that_clients_of_today_do_not_speak_have_no_shape(version: int)
     ],
 )  # fmt: skip
 def test_a_request_that_differs_elsewhere_is_not_read(version: int, other: dict[str, Any]) -> None:
-    shape = learnt(frame_of(version))
-    assert shape is not None
+    template = learnt(frame_of(version))
+    assert template is not None
     if "name" in other and version >= 13:
         return  # names are not sent there
-    read = shape.read(frame_of(version, **other))
+    read = template.read(frame_of(version, **other))
     assert read is None or bytes(read[2]) == other.get("records", RECORDS)
     assert read is None or "records" in other
 
@@ -115,21 +115,21 @@ def test_a_request_that_differs_elsewhere_is_not_read(version: int, other: dict[
 def test_whatever_arrives_is_read_as_the_decoder_reads_it_or_not_at_all(
     version: int, data: st.DataObject
 ) -> None:
-    shape = learnt(frame_of(version))
-    assert shape is not None
+    template = learnt(frame_of(version))
+    assert template is not None
     frame = bytearray(frame_of(version, data.draw(st.binary(max_size=300))))
     for _ in range(data.draw(st.integers(0, 3))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
     mutated = memoryview(frame)[: data.draw(st.integers(0, len(frame)))].toreadonly()
-    read = shape.read(mutated)
+    read = template.read(mutated)
     if read is None:
         return
     call = wire.parse_call(mutated)
     try:
         request = decode_produce(call, mutated)
     except Disconnect:
-        raise AssertionError("the decoder refuses what the shape reads") from None
+        raise AssertionError("the decoder refuses what the template reads") from None
     ((_, _, ((index, records),)),) = request.topics
     assert records is not None
     assert read == (call.correlation_id, index, records)
-    assert (request.acks, request.transactional_id) == (shape.acks, None)
+    assert (request.acks, request.transactional_id) == (template.acks, None)
