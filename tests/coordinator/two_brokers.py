@@ -81,6 +81,7 @@ class OneBroker:
             SimpleNamespace(controller=controller),  # type: ignore[arg-type]
             tasks.create_task,
             links=self,
+            store=side.store,
         )
         self.groups, self.txns = self.coordination.groups, self.coordination.txns
         self.services = Services(

@@ -268,11 +268,11 @@ def test_a_deleted_topic_needs_no_marker() -> None:
             assert await cluster.a.end(producer) is E.none
             await cluster.a.side.until(2 * LAST_RETRY_MS)
             assert await state(cluster.a) is TxnState.PREPARE_COMMIT
-            for broker in cluster.brokers.values():
-                broker.side.hosted.remove(THERE)
-                broker.side.directories.delete(THERE)
             cluster.publish(THERE, PartitionMetadata(DELETED, LeaderEpoch(0), (), ()))
             await cluster.a.side.until(4 * LAST_RETRY_MS)
+            assert await state(cluster.a) is TxnState.PREPARE_COMMIT, "metadata may be incomplete"
+            await cluster.a.side.delete_topic(THERE.topic)
+            await cluster.a.side.until(6 * LAST_RETRY_MS)
             assert await state(cluster.a) is TxnState.COMPLETE_COMMIT
 
     run(story())
