@@ -204,9 +204,11 @@ class TwoBrokers:
             self.publish(key, PartitionMetadata(leader, LeaderEpoch(epoch), (leader,), replicas))
         await self.a.side.settle()
 
-    def publish(self, key: TopicPartition, state: PartitionMetadata) -> None:
+    def publish(
+        self, key: TopicPartition, state: PartitionMetadata, live: tuple[BrokerId, ...] = BOTH
+    ) -> None:
         """An UpdateMetadata to both."""
-        brokers = tuple(BrokerMetadata(id, {}) for id in BOTH)
+        brokers = tuple(BrokerMetadata(id, {}) for id in live)
         for broker in self.brokers.values():
             update = Update(A, ControllerEpoch(1), brokers, [(key, TOPIC_ID, state)])
             broker.side.metadata.apply(update)

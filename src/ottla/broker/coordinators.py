@@ -55,12 +55,12 @@ class Coordinators:
             spawn=spawn, memory_bytes=environment.memory_bytes,
         )  # fmt: skip
         self.txns = txns.service
-        self._completion = txns.finishing
+        self._txn_coordinator = txns
         self._runtimes: tuple[Runtime[Any], ...] = (self.groups.runtime, txns.runtime)
         data.hosted.listeners += self._runtimes
 
     def close(self) -> None:
-        self._completion.close()
+        self._txn_coordinator.close()
         for runtime in self._runtimes:
             runtime.close()
 

@@ -16,7 +16,7 @@ from ottla.broker.data_plane import DataPlane
 from ottla.broker.memory import memory_shares
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.internal_topic_log import InternalTopicLog
-from ottla.coordinator.request_queues import Link
+from ottla.coordinator.request_queues import Link, OtherBrokers
 from ottla.coordinator.runtime import Runtime, RuntimeContext
 from ottla.coordinator.txn.completion import TransactionCompletion
 from ottla.coordinator.txn.marker_routing import MarkerRouter
@@ -53,6 +53,14 @@ class TransactionCoordinator(NamedTuple):
     runtime: Runtime[TxnShard]
     finishing: TransactionCompletion
     service: Transactions
+    router: MarkerRouter
+    remote: RemoteCoordinators
+
+    def close(self) -> None:
+        """Stop retries and requests to other brokers."""
+        self.finishing.close()
+        self.router.close()
+        self.remote.close()
 
 
 def build_transaction_coordinator(
@@ -68,13 +76,14 @@ def build_transaction_coordinator(
     settings = config.current
     appends = data.services.appends
     broker_id = data.hosted.environment.broker_id
-    remote = RemoteCoordinators(
-        broker_id, context.metadata, partial(_link, cluster.links, "txn-verification"), spawn
-    )
+
+    def others(purpose: str) -> OtherBrokers:
+        connect = partial(_link, cluster.links, purpose)
+        return OtherBrokers(connect, context.metadata, context.timers, spawn)
+
+    remote = RemoteCoordinators(broker_id, others("txn-verification"))
     markers = MarkerAppender(data.hosted, offsets, remote.guards.on_marker)
-    router = MarkerRouter(
-        markers, data.hosted, context.metadata, partial(_link, cluster.links, "txn-markers"), spawn
-    )
+    router = MarkerRouter(markers, data.hosted, others("txn-markers"))
     completion = TransactionCompletion(
         router, spawn, context.timers, partial(find_deleted, context.metadata, cluster.store)
     )
@@ -99,7 +108,7 @@ def build_transaction_coordinator(
     appends.verifier = CoordinatorVerifier(
         service, lambda: config.current.transaction_partition_verification_enable
     )
-    return TransactionCoordinator(runtime, completion, service)
+    return TransactionCoordinator(runtime, completion, service, router, remote)
 
 
 def _link(links: Links, purpose: str, broker: BrokerId) -> Link:
