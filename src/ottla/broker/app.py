@@ -42,6 +42,7 @@ from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
+from ottla.store.port import Store
 
 
 def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
@@ -149,7 +150,7 @@ class App:
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = self._coordinators(data, control, links, tasks)
+        coordination = self._coordinators(data, control, links, store, tasks)
         services = Services(
             Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
             metadata, control.controller, data.services, coordination.groups, coordination.txns,
@@ -184,10 +185,16 @@ class App:
         await control.controller.wait_started()
 
     def _coordinators(
-        self, data: DataPlane, control: ControlPlane, links: BrokerLinks, tasks: asyncio.TaskGroup
+        self,
+        data: DataPlane,
+        control: ControlPlane,
+        links: BrokerLinks,
+        store: Store,
+        tasks: asyncio.TaskGroup,
     ) -> Coordinators:
+        environment, spawn = self._environment, tasks.create_task
         return Coordinators(
-            self._environment, self.dynamic, data, control, tasks.create_task, links=links
+            environment, self.dynamic, data, control, spawn, links=links, store=store
         )
 
     def _network(self) -> Network:
