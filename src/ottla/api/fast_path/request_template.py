@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from ottla.protocol.hot.parts import topic_bytes
-from ottla.protocol.hot.produce import ProduceRequest
+from ottla.protocol.hot.produce_request import ProduceRequest
 from ottla.protocol.wire import Call
 
 VERSIONS: Final = frozenset({7, *range(9, 14)})

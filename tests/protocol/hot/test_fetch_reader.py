@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.consumer.fetch.response import NEWEST, read_fetch_response
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.protocol.hot.fetch import FetchedPartition, fetch_reply
+from ottla.protocol.hot.fetch_reader import NEWEST, read_fetch_response
 from ottla.protocol.wire import Call, decode_reply
 
 ID = UUID(int=77)
