@@ -25,7 +25,7 @@ from ottla.api import BY_KEY
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.api_versions import unsupported_version
-from ottla.api.authorise import check
+from ottla.api.authorise import acts_as_broker, check
 from ottla.api.services import Services
 from ottla.delay.slices import finished
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
@@ -119,7 +119,7 @@ class Dispatch:
         memory = self._memory
         if size < COUNTED_FROM_BYTES:
             started = self._spawn(work)
-        elif memory.is_exhausted and not slot.peer.is_broker:
+        elif memory.is_exhausted and not acts_as_broker(slot.peer, self._services):
             work.close()
             slot.close(
                 f"no memory for a request of {size} bytes: requests in progress use "
@@ -191,7 +191,7 @@ class Dispatch:
         assert api.handler is not None
         assert api.refuse is not None
         try:
-            if api.between_brokers and not slot.peer.is_broker:
+            if api.between_brokers and not acts_as_broker(slot.peer, self._services):
                 raise KafkaError(ErrorCode.cluster_authorization_failed)
             check(self._services.authorizer, slot.peer, api.needs, request)
             return await api.handler(request, Context(call, slot.peer, self._services))

@@ -7,6 +7,7 @@
 - `data_plane`               partitions, their logs and everything that waits on them
 - `coordinators`             the group and transaction coordinators
 - `transaction_coordinator`  the parts of the transaction coordinator
+- `broker_links`             connections to other brokers and to the active controller
 - `listeners`                listening sockets, opened, closed and changed at run time
 - `metadata_store`           opens the metadata store: embedded or ZooKeeper
 - `identity`                 broker id, cluster id and log directory ids

@@ -8,60 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Final
 
 from kio.schema.index import api_key_map
 
 from ottla.client.cluster_view import Node
-from ottla.client.errors import UnsupportedVersion, refusal
+from ottla.client.errors import UnsupportedVersion
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
-from ottla.model.errors import Disconnect, ErrorCode
+from ottla.model.errors import Disconnect
 from ottla.net.bulk_receiver import BUFFER_BYTES
 from ottla.net.limits import NetLimits
 from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimits
+from ottla.net.version_handshake import SupportedVersions, request_versions
 from ottla.protocol import schema, wire
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """What a broker supports: version ranges by API key (inclusive), and features."""
-
-    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    finalized: Mapping[str, int] = field(default_factory=dict)
-    """The finalized level of each feature."""
-    supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, reply: Any) -> Versions:
-        """From an ApiVersions response."""
-        return cls(
-            {entry.api_key: (entry.min_version, entry.max_version) for entry in reply.api_keys},
-            {entry.name: entry.max_version_level for entry in reply.finalized_features},
-            {
-                entry.name: (entry.min_version, entry.max_version)
-                for entry in reply.supported_features
-            },
-        )
-
-    def offers(self, key: int, version: int = 0) -> bool:
-        """Whether the broker supports this API in `version` or newer."""
-        return key in self.ranges and self.ranges[key][1] >= version
+class Versions(SupportedVersions):
+    """What a broker supports; asking for a version that it lacks is an error for the user."""
 
     def pick(self, key: int, at_most: int | None = None) -> int:
         """The newest version that both sides support."""
+        common = self.newest_common(key, at_most)
+        if common is not None:
+            return common
         supported = [
             version for version in schema.versions(key) if at_most is None or version <= at_most
         ]
         low, high = self.ranges.get(key, (0, -1))
-        shared = [version for version in supported if low <= version <= high]
-        if shared:
-            return shared[-1]
         name = api_key_map.get(key, f"api {key}")
         offered = (
             f"supports versions {low} to {high}" if key in self.ranges else "does not support it"
@@ -72,12 +50,8 @@ class Versions:
         )
 
 
-API_VERSIONS: Final = 18
-NEWEST_API_VERSIONS: Final = 4
-SOFTWARE: Final = "ottla"
 READ_BYTES: Final = 256 << 10
 _HEADER: Final = struct.Struct(">ihhih")
-_ERROR: Final = struct.Struct(">ih")
 
 
 class BrokerConnection:
@@ -139,27 +113,10 @@ class BrokerConnection:
 
     async def _handshake(self, ask: Ask) -> None:
         """Ask for the API versions. A SASL handshake would follow here."""
-        self.versions = Versions.of(await self._request_versions(ask))
-
-    async def _request_versions(self, ask: Ask) -> Any:
-        version = NEWEST_API_VERSIONS
-        while True:
-            fields = {"client_software_name": SOFTWARE, "client_software_version": _version()}
-            request = wire.encode_request(
-                API_VERSIONS, version, self._next_correlation_id(), self._config.client_id, fields
-            )
-            frame = await ask(request)
-            _, code = _ERROR.unpack_from(frame)
-            if code != ErrorCode.unsupported_version:
-                reply = self.read(API_VERSIONS, version, frame)
-                if reply.error_code:
-                    raise ConnectionError(f"{self.node}: {refusal(reply.error_code)}")
-                return reply
-            # An older broker answers in version 0, and lists the versions it supports.
-            offered = Versions.of(self.read(API_VERSIONS, 0, frame)).ranges.get(API_VERSIONS)
-            version = min(version - 1, offered[1] if offered else 0)
-            if version < 0:
-                raise ConnectionError(f"{self.node}: no common version of ApiVersions")
+        supported = await request_versions(
+            ask, self._next_correlation_id, self._config.client_id, str(self.node)
+        )
+        self.versions = Versions(supported.ranges, supported.finalized, supported.supported)
 
     def read(self, key: int, version: int, frame: memoryview) -> Any:
         """Decode a response frame to kio's class; closes the connection if that fails."""
@@ -174,12 +131,6 @@ class BrokerConnection:
     def _next_correlation_id(self) -> int:
         self._correlation = (self._correlation + 1) & 0x7FFF_FFFF
         return self._correlation
-
-
-def _version() -> str:
-    from ottla import __version__
-
-    return __version__
 
 
 def _limits(config: ClientConfig) -> OutboundLimits:

@@ -83,10 +83,10 @@ def _opened(target: TableTarget, query: str) -> LakeTable:
     kind = target.kind
     try:
         if kind == "delta":
-            from ottla.spark.pipelines.delta import DeltaLake
+            from ottla.spark.pipelines.lake.delta import DeltaLake
 
             return DeltaLake(target.path, query)
-        from ottla.spark.pipelines.iceberg import IcebergLake
+        from ottla.spark.pipelines.lake.iceberg import IcebergLake
 
         return IcebergLake(target, query)
     except ImportError:

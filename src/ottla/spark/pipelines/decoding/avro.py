@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.worker_decoding import Decode, with_fields
+from ottla.spark.pipelines.decoding.worker_decoding import Decode, with_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from ottla.api.interbroker import stop_replica
-from ottla.broker.control_plane import LocalConnection
+from ottla.broker.broker_links import LocalLink
 from ottla.model.errors import ErrorCode
 from ottla.net.request_slot import RequestSlot
 from ottla.protocol import wire
@@ -24,14 +23,12 @@ ASK = {"controller_id": 0, "controller_epoch": 1, "broker_epoch": -1, "topic_sta
 def test_what_the_controller_says_goes_through_encoding_dispatch_and_decoding() -> None:
     async def story() -> None:
         async with api_side() as side:
-            link = LocalConnection(side.dispatch, side.data.clock)
-            frame = wire.encode_request(stop_replica.API.key, 4, 77, "controller", ASK)
-            reply = await link.call(frame)
-            assert int.from_bytes(reply[:4], "big") == 77
-            decoded = wire.decode_reply(stop_replica.API.key, 4, memoryview(reply))
-            assert decoded.error_code is ErrorCode.none
+            link = LocalLink(side.dispatch, side.data.clock)
+            reply = await link.ask(stop_replica.API.key, ASK, 1_000)
+            assert reply.version == 4
+            assert reply.body.error_code is ErrorCode.none
             assert side.data.services.transitions.controller_epoch == 1
-            await link.close()
+            link.close()
 
     run(story())
 
@@ -46,7 +43,8 @@ def test_a_reply_of_several_parts_and_files_is_one_answer(tmp_path: Path) -> Non
 
     async def story() -> None:
         frame = wire.encode_request(5, 4, 1, None, ASK)
-        assert await LocalConnection(answer, ManualClock()).call(frame) == b"abcdefg"
+        reply = await LocalLink(answer, ManualClock()).call(frame, 1_000)
+        assert bytes(reply) == b"abcdefg"
 
     run(story())
 
@@ -57,9 +55,7 @@ def test_a_connection_that_would_be_closed_is_an_error_for_the_controller() -> N
 
     async def story() -> None:
         with pytest.raises(ConnectionAbortedError, match="no"):
-            await LocalConnection(answer, ManualClock()).call(
-                wire.encode_request(5, 4, 1, None, ASK)
-            )
+            await LocalLink(answer, ManualClock()).ask(5, ASK, 1_000)
 
     run(story())
 
@@ -68,9 +64,9 @@ def test_an_answer_after_the_controller_has_given_up_is_dropped() -> None:
     slots: list[RequestSlot] = []
 
     async def story() -> None:
-        link = LocalConnection(lambda _, slot: slots.append(slot), ManualClock())
+        link = LocalLink(lambda _, slot: slots.append(slot), ManualClock())
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(link.call(wire.encode_request(5, 4, 1, None, ASK)), 1)
+            await link.ask(5, ASK, 1_000)
         slots[0].reply([b"\0\0\0\0"])
 
     run(story())

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.model.errors import UserError
+from ottla.spark.pipelines.decoding.worker_decoding import Decode, with_fields
 from ottla.spark.pipelines.spec import Format
-from ottla.spark.pipelines.worker_decoding import Decode, with_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import Any
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
-from ottla.spark.pipelines.lake import local, schema_of
+from ottla.spark.pipelines.lake.writer import local, schema_of
 
 
 class DeltaLake:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.formats import NO_VALUE, ORIGIN, REASON
+from ottla.spark.pipelines.decoding.formats import NO_VALUE, ORIGIN, REASON
 
 if TYPE_CHECKING:
     import pyarrow as pa

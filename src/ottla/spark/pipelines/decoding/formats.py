@@ -40,11 +40,11 @@ def decoded(records: DataFrame, format: Format, where: str) -> DataFrame:
         case "json":
             return _json(origin, _schema(format.schema, where))
         case "avro":
-            from ottla.spark.pipelines import avro
+            from ottla.spark.pipelines.decoding import avro
 
             return avro.decoded(origin, format.schema, where)
         case "protobuf":
-            from ottla.spark.pipelines import protobuf
+            from ottla.spark.pipelines.decoding import protobuf
 
             return protobuf.decoded(origin, format, where)
         case _:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.formats import REASON
+from ottla.spark.pipelines.decoding.formats import REASON
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyiceberg.catalog import load_catalog
 
-from ottla.spark.pipelines.lake import BATCH, QUERY, catalog_beside, local, schema_of
+from ottla.spark.pipelines.lake.writer import BATCH, QUERY, catalog_beside, local, schema_of
 from ottla.spark.pipelines.spec import TableTarget
 
 
