@@ -18,6 +18,7 @@ from uuid import UUID
 from ottla.api.api import Api
 from ottla.api.fast_path.produce import remember
 from ottla.api.services import Services
+from ottla.api.throttling import throttle
 from ottla.delay.slices import SLICE, sliced
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
@@ -33,6 +34,7 @@ from ottla.replica.partition_fetch import UNKNOWN_TOPIC
 from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.acl import Kind, Operation
 from ottla.security.authorizer import Authorizer
+from ottla.security.quotas.entities import Quota
 
 KEY: Final = 0
 ACKS: Final = (-1, 0, 1)
@@ -44,14 +46,15 @@ FIRST_THAT_ADDS: Final = 12
 
 def produce(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
     request = decode_produce(call, frame, SLICE)
-    acks, topics = request.acks, request.topics
+    acks, topics, size = request.acks, request.topics, len(frame)
     peer = slot.peer
     guarded = services.authorizer.in_force
     if not guarded:
         remember(call, frame, request, peer, services)
 
     def answer(outcomes: list[ProducedPartition]) -> None:
-        _answer(call, slot, request, outcomes)
+        delay_ms = throttle(call, slot, services, (Quota.PRODUCE, size))
+        _answer(call, slot, request, outcomes, delay_ms)
 
     sets = _sets(topics, acks, services)
     if guarded:
@@ -70,14 +73,15 @@ async def produce_many(
     terms, peer, authorizer = _terms(call, request), slot.peer, services.authorizer
     guarded = authorizer.in_force
     may_transact = not guarded or _may_transact(sets, request, peer, authorizer)
-    slices = sliced(sets)
+    slices, size = sliced(sets), len(frame)
     gathered: dict[int, list[ProducedPartition]] = {}
 
     def done(position: int, outcomes: list[ProducedPartition]) -> None:
         gathered[position] = outcomes
         if len(gathered) == len(slices):
             in_order = chain.from_iterable(gathered[position] for position in range(len(slices)))
-            _answer(call, slot, request, list(in_order))
+            delay_ms = throttle(call, slot, services, (Quota.PRODUCE, size))
+            _answer(call, slot, request, list(in_order), delay_ms)
 
     for position, part in enumerate(slices):
         await asyncio.sleep(0)
@@ -87,12 +91,16 @@ async def produce_many(
 
 
 def _answer(
-    call: Call, slot: RequestSlot, request: ProduceRequest, outcomes: list[ProducedPartition]
+    call: Call,
+    slot: RequestSlot,
+    request: ProduceRequest,
+    outcomes: list[ProducedPartition],
+    throttle_ms: int,
 ) -> None:
     if request.acks == 0:
         _end_without_reply(slot, outcomes)
     else:
-        slot.reply((produce_reply(call, _by_topic(request.topics, outcomes)),))
+        slot.reply((produce_reply(call, _by_topic(request.topics, outcomes), throttle_ms),))
 
 
 def _terms(call: Call, request: ProduceRequest) -> AppendOptions:

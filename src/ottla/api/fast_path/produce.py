@@ -12,12 +12,15 @@ from typing import Final
 from ottla.api.fast_path.plain_batch import PlainBatches
 from ottla.api.fast_path.request_template import RequestTemplate, template_of
 from ottla.api.services import Services
+from ottla.api.throttling import throttle_client
 from ottla.model.ids import INTERNAL_TOPICS, Offset
 from ottla.net.request_slot import Answer, Peer, RequestSlot
 from ottla.protocol.hot.produce_request import ProduceRequest
 from ottla.protocol.wire import Call
 from ottla.replica.append import ALL
 from ottla.replica.partition import HostedPartition
+from ottla.security.quotas.client_quotas import client_of
+from ottla.security.quotas.entities import Client, Quota
 
 MISSES_MAX: Final = 16
 """How many requests may differ from the template before a new one is stored."""
@@ -26,16 +29,28 @@ MISSES_MAX: Final = 16
 class FastProduce:
     """Handles the frames of one connection."""
 
-    __slots__ = ("_batches", "_clock", "_hosted", "_misses", "_peer", "_template", "_topic",
-                 "general")  # fmt: skip
+    __slots__ = (
+        "_batches", "_clock", "_hosted", "_limited_client", "_misses", "_peer", "_quotas",
+        "_template", "_topic", "_version", "general",
+    )  # fmt: skip
 
-    def __init__(self, template: RequestTemplate, topic: str, peer: Peer, services: Services):
+    def __init__(
+        self,
+        template: RequestTemplate,
+        topic: str,
+        peer: Peer,
+        services: Services,
+        limited_client: Client | None,
+    ) -> None:
         self.general = _general_handler(peer)
         self._template = template
         self._topic = topic
         self._peer = peer
         self._hosted = services.replicas.hosted
         self._clock = services.clock
+        self._quotas = services.quotas
+        self._version = services.quotas.version
+        self._limited_client = limited_client
         self._batches = PlainBatches()
         self._misses = 0
 
@@ -44,6 +59,8 @@ class FastProduce:
         parts = template.read(frame)
         if parts is None:
             self._misses += 1
+        elif self._quotas.version != self._version:
+            self._misses = MISSES_MAX + 1  # quotas have changed: start again
         elif not self._peer.unstarted:
             correlation_id, index, records = parts
             partition = self._hosted.find((self._topic, index))
@@ -51,7 +68,12 @@ class FastProduce:
                 first = self._append(partition, records)
                 if first is not None:
                     start = partition.log.start_offset
-                    slot.reply((template.reply(correlation_id, index, first, start),))
+                    client, delay_ms = self._limited_client, 0
+                    if client is not None:
+                        used = (Quota.PRODUCE, len(frame))
+                        delay_ms = throttle_client(client, slot, self._quotas, self._clock, used)
+                    reply = template.reply(correlation_id, index, first, start, delay_ms)
+                    slot.reply((reply,))
                     return
         self.general(frame, slot)
 
@@ -111,7 +133,13 @@ def _fast_path_for(
         topic = services.metadata.image.names.get(template.topic_id)
     if topic is None or topic in INTERNAL_TOPICS:
         return None
-    return FastProduce(template, topic, peer, services)
+    limited = None
+    if services.quotas.in_force and not peer.is_broker:
+        client = client_of(peer.principal, call.client_id)
+        quotas = (Quota.PRODUCE, Quota.REQUEST)
+        if any(services.quotas.limit(quota, client) is not None for quota in quotas):
+            limited = client
+    return FastProduce(template, topic, peer, services, limited)
 
 
 def _general_handler(peer: Peer) -> Answer:
