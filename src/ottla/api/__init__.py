@@ -8,6 +8,8 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `dispatch`          from a frame to a reply
 - `handling`          calls a handler; every failure becomes a refusal
 - `fast_path`         Produce requests that repeat the connection's last one
+- `throttling`        records usage for quotas, and adds throttle times to replies
+- `quota_entities`    entities with quotas in requests and replies
 - `authorise`         the permissions that a request needs
 - `acl_rules`         ACLs in requests and replies
 - `operations`        authorized operations in replies
@@ -21,6 +23,7 @@ from typing import Final
 
 from ottla.api.add_offsets_to_txn import API as ADD_OFFSETS_TO_TXN
 from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS_TO_TXN
+from ottla.api.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from ottla.api.alter_configs import API as ALTER_CONFIGS
 from ottla.api.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
 from ottla.api.alter_replica_log_dirs import API as ALTER_REPLICA_LOG_DIRS
@@ -36,6 +39,7 @@ from ottla.api.delete_groups import API as DELETE_GROUPS
 from ottla.api.delete_records import API as DELETE_RECORDS
 from ottla.api.delete_topics import API as DELETE_TOPICS
 from ottla.api.describe_acls import API as DESCRIBE_ACLS
+from ottla.api.describe_client_quotas import API as DESCRIBE_CLIENT_QUOTAS
 from ottla.api.describe_cluster import API as DESCRIBE_CLUSTER
 from ottla.api.describe_configs import API as DESCRIBE_CONFIGS
 from ottla.api.describe_groups import API as DESCRIBE_GROUPS
@@ -116,6 +120,8 @@ APIS: Final[tuple[Api, ...]] = (
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
     OFFSET_DELETE,
+    DESCRIBE_CLIENT_QUOTAS,
+    ALTER_CLIENT_QUOTAS,
     ALTER_PARTITION,
     ENVELOPE,
     DESCRIBE_CLUSTER,

@@ -154,6 +154,7 @@ class App:
         services = Services(
             Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
             metadata, control.controller, data.services, coordination.groups, coordination.txns,
+            control.quotas,
         )  # fmt: skip
         network = self._network()
         links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)

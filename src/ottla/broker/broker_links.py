@@ -106,6 +106,9 @@ class _LocalExchange:
         if not self.reply.done():
             self.reply.set_exception(ConnectionAbortedError(reason))
 
+    def throttle(self, delay_ms: int) -> None:
+        """Brokers are not throttled."""
+
 
 class BrokerLinks:
     def __init__(

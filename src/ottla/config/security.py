@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from ottla.config.settings import Doc, Settings
+from ottla.config.settings import AtLeast, Doc, Settings
 
 AUTHORIZERS: Final = (
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -13,6 +13,18 @@ AUTHORIZERS: Final = (
 
 
 class SecuritySettings(Settings):
+    quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples over which the usage of client quotas is measured.")
+    ] = 11
+    quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Time span of each sample of client quotas.")
+    ] = 1
+    controller_quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples of the quota on changes of topics.")
+    ] = 11
+    controller_quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Time span of each sample of the quota on changes of topics.")
+    ] = 1
     authorizer_class_name: Annotated[
         str,
         Doc("Kafka's authorizer, by any of its names, enables ACLs; empty disables them."),

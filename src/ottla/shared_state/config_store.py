@@ -21,6 +21,7 @@ from ottla.shared_state.change_notifications import (
     delete_notifications,
     write_with_notification,
 )
+from ottla.shared_state.quota_store import QuotaStore
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
 from ottla.store.port import (
@@ -50,6 +51,8 @@ class ConfigStore:
         self._changed = asyncio.Event()
         self._watch = NotificationWatch(store, paths.CONFIG_CHANGES, self._changed.set)
         self._last_notification = -1
+        self.quotas: QuotaStore | None = None
+        """Reads quotas, which are announced by the same notifications."""
 
     async def load(self) -> None:
         """Read all settings. The watch is set first, so that no change is missed."""
@@ -139,11 +142,15 @@ class ConfigStore:
         )
         if any(kind == "brokers" for kind, _ in entities):
             await self._load_brokers()
+        if self.quotas is not None:
+            await self.quotas.load(f"{kind}/{name}" for kind, name in sorted(entities))
 
     async def _load_all(self) -> None:
         await self._load_brokers()
         await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
         await self._load_groups(map(paths.plain, await self._store.children(paths.CONFIG_GROUPS)))
+        if self.quotas is not None:
+            await self.quotas.load_all()
 
     async def _load_groups(self, names: Iterable[str]) -> None:
         for name, overrides in (await self._stored(names, paths.group_config)).items():
