@@ -8,6 +8,7 @@
 - `coordinators`             the group and transaction coordinators
 - `transaction_coordinator`  the parts of the transaction coordinator
 - `listeners`                listening sockets, opened, closed and changed at run time
+- `listener_security`        TLS and SASL of listeners, replaced while they are served
 - `metadata_store`           opens the metadata store: embedded or ZooKeeper
 - `identity`                 broker id, cluster id and log directory ids
 - `log_tasks`                opening and closing every log, in parallel

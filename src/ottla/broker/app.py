@@ -22,6 +22,7 @@ from ottla.broker.coordinators import Coordinators
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
+from ottla.broker.listener_security import ListenerSecurity
 from ottla.broker.listeners import ListenerSet
 from ottla.broker.memory import memory_shares
 from ottla.broker.metadata_store import choose_store, open_store
@@ -47,6 +48,7 @@ def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
     listeners = Listeners.of(config)
     return NetLimits(
         socket_request_max_bytes=config.socket_request_max_bytes,
+        sasl_server_max_receive_size=config.sasl_server_max_receive_size,
         socket_send_buffer_bytes=config.socket_send_buffer_bytes,
         socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,
         socket_listen_backlog_size=config.socket_listen_backlog_size,
@@ -154,14 +156,18 @@ class App:
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         control.links.answer = dispatch
-        listener_set = ListenerSet(network, dispatch, environment.host_name)
+        security = ListenerSecurity(
+            self.dynamic, control.configs.credentials, environment, network, dispatch
+        )
+        stack.callback(security.close)
+        listener_set = ListenerSet(network, dispatch, environment.host_name, security)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
         await self._register(control, data, listener_set.advertised)
         listener_changes = listener_set.apply_changes(
             self.dynamic, lambda advertised: self._publish_endpoints(control, advertised)
         )
-        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes])
+        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes, security.run()])
         await control.controller.wait_started()
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)

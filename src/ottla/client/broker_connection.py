@@ -10,22 +10,42 @@ import asyncio
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kio.schema.index import api_key_map
 
 from ottla.client.cluster_view import Node
 from ottla.client.errors import UnsupportedVersion, refusal
 from ottla.config.client import ClientConfig
+from ottla.config.listeners import ENCRYPTED, WITH_LOGIN
 from ottla.model.clock import Clock
-from ottla.model.errors import Disconnect, ErrorCode
+from ottla.model.errors import AuthenticationFailed, Disconnect, ErrorCode
 from ottla.net.bulk_receiver import BUFFER_BYTES
 from ottla.net.limits import NetLimits
 from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimits
 from ottla.protocol import schema, wire
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
+from ottla.security.sasl.client import ClientLogin
+from ottla.security.tls.contexts import ClientTls
+
+
+class ClientSecurity(NamedTuple):
+    """How connections of one client are encrypted and logged in."""
+
+    tls: ClientTls | None
+    login: ClientLogin | None
+
+    @classmethod
+    def of(cls, config: ClientConfig, clock: Clock) -> ClientSecurity:
+        """Reads key stores; a UserError names the setting that is wrong."""
+        protocol = config.security_protocol
+        return cls(
+            ClientTls(config) if protocol in ENCRYPTED else None,
+            ClientLogin(config, clock) if protocol in WITH_LOGIN else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +92,10 @@ class Versions:
         )
 
 
+SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
+SASL_AUTHENTICATE: Final = 36
+MS: Final = timedelta(milliseconds=1)
 NEWEST_API_VERSIONS: Final = 4
 SOFTWARE: Final = "ottla"
 READ_BYTES: Final = 256 << 10
@@ -83,17 +106,27 @@ _ERROR: Final = struct.Struct(">ih")
 class BrokerConnection:
     """Requests to one broker, over one connection that reconnects by itself."""
 
-    def __init__(self, node: Node, config: ClientConfig, clock: Clock, dice: Random) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: ClientConfig,
+        clock: Clock,
+        dice: Random,
+        security: ClientSecurity | None = None,
+    ) -> None:
         self.node = node
+        self._login = None if security is None else security.login
         self.versions = Versions()  # of the current connection, or of the last one
+        self.session_lifetime_ms = 0  # how long a login is good for; 0: for ever
         self.used_ms = clock.mono_ms()
         self._config = config
         self._clock = clock
         self._client_id = config.client_id.encode()
         self._correlation = 0
         self.peer = OutboundConnection(
-            node.host, node.port, clock, dice, _limits(config), handshake=self._handshake
-        )
+            node.host, node.port, clock, dice, _limits(config), handshake=self._handshake,
+            tls=None if security is None else security.tls,
+        )  # fmt: skip
 
     async def ready(self) -> Versions:
         """The versions the broker supports; connects if there is no connection."""
@@ -138,8 +171,41 @@ class BrokerConnection:
         return [head + name + tags, *body]
 
     async def _handshake(self, ask: Ask) -> None:
-        """Ask for the API versions. A SASL handshake would follow here."""
+        """Ask for the API versions, then log in."""
         self.versions = Versions.of(await self._request_versions(ask))
+        if self._login is not None:
+            await self._log_in(ask, self._login)
+
+    async def _log_in(self, ask: Ask, login: ClientLogin) -> None:
+        mechanism = login.mechanism
+        reply = await self._asked(ask, SASL_HANDSHAKE, {"mechanism": mechanism}, at_least=1)
+        if reply.error_code == ErrorCode.unsupported_sasl_mechanism:
+            raise AuthenticationFailed(
+                f"{self.node}: mechanism {mechanism} is not enabled on the broker; it offers "
+                f"{', '.join(reply.mechanisms) or 'none'}"
+            )
+        self._check_login(reply.error_code, None, mechanism)
+        exchange = login.exchange()
+        token: bytes | None = await exchange.first()
+        while token is not None:
+            reply = await self._asked(ask, SASL_AUTHENTICATE, {"auth_bytes": token})
+            self._check_login(reply.error_code, reply.error_message, mechanism)
+            token = await exchange.evaluate(bytes(reply.auth_bytes))
+        self.session_lifetime_ms = getattr(reply, "session_lifetime", timedelta(0)) // MS
+
+    async def _asked(self, ask: Ask, key: int, fields: Fields, *, at_least: int = 0) -> Any:
+        version = self.versions.pick(key)
+        if version < at_least:
+            raise UnsupportedVersion(f"{self.node}: version {version} of API {key} is too old")
+        correlation_id = self._next_correlation_id()
+        client_id = self._config.client_id
+        request = wire.encode_request(key, version, correlation_id, client_id, fields)
+        return self.read(key, version, await ask(request))
+
+    def _check_login(self, code: int, message: str | None, mechanism: str) -> None:
+        if code:
+            reason = message or ErrorCode(code).name
+            raise AuthenticationFailed(f"{self.node}: login by {mechanism} failed: {reason}")
 
     async def _request_versions(self, ask: Ask) -> Any:
         version = NEWEST_API_VERSIONS

@@ -12,20 +12,24 @@ Each new connection starts with a handshake: API versions and authentication, be
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from ottla.model.clock import Clock
-from ottla.model.errors import Disconnect
+from ottla.model.errors import AuthenticationFailed, Disconnect
 from ottla.net.bulk_receiver import receive_in_bulk
 from ottla.net.limits import NetLimits
 from ottla.net.reply_reader import ReplyReader
 from ottla.net.reply_writer import ReplyWriter
 from ottla.net.request_slot import Bytes
+from ottla.net.tls.connection import TlsConnection
+from ottla.net.tls.failures import is_final
 from ottla.net.transports import CopyingTransport, transport_of, tune
 
 CORRELATION: Final = struct.Struct(">i")
@@ -50,7 +54,15 @@ class OutboundLimits:
 
 Ask: TypeAlias = Callable[[bytes], Awaitable[memoryview]]
 Handshake: TypeAlias = Callable[[Ask], Awaitable[None]]
-"""The first requests on a new connection; an OSError closes it."""
+"""The first requests on a new connection; an OSError or a KafkaError closes it."""
+
+
+class TlsClient(Protocol):
+    """TLS of outgoing connections, with the certificates in force now."""
+
+    def session(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, host: str
+    ) -> ssl.SSLObject: ...
 
 
 def backoff_ms(failures: int, limits: OutboundLimits, random: Random) -> int:
@@ -74,11 +86,13 @@ class OutboundConnection:
         limits: OutboundLimits | None = None,
         *,
         handshake: Handshake | None = None,
+        tls: TlsClient | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._address = f"{host}:{port}"
         self._handshake = handshake
+        self._tls = tls
         self._clock = clock
         self._random = random
         self._limits = limits or OutboundLimits()
@@ -173,7 +187,7 @@ class OutboundConnection:
         try:
             async with asyncio.timeout(self._limits.connect_timeout_ms / 1e3):
                 exchange = await self._connect()
-        except OSError:
+        except (OSError, AuthenticationFailed):
             self._failures += 1
             pause_ms = backoff_ms(self._failures, self._limits, self._random)
             self._not_before_ms = self._clock.mono_ms() + pause_ms
@@ -182,24 +196,29 @@ class OutboundConnection:
         return exchange
 
     async def _connect(self) -> Exchange:
-        transport, exchange = await asyncio.get_running_loop().create_connection(
-            lambda: Exchange(
-                ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes), self._address
-            ),
+        replies = ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes)
+        exchange = Exchange(replies, self._address)
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: exchange if self._tls is None else self._over_tls(exchange, self._tls),
             self.host,
             self.port,
         )
         try:
             if self._limits.sockets is not None:
                 tune(transport, self._limits.sockets)
+            if self._tls is not None:
+                await exchange.secured
             if self._handshake is not None:
                 await self._handshake(exchange.ask)
-            if self._limits.bulk_buffer_bytes is not None:
+            if self._limits.bulk_buffer_bytes is not None and self._tls is None:
                 receive_in_bulk(transport, self._limits.bulk_buffer_bytes)
         except BaseException:
             exchange.end(f"handshake with {self._address} failed")
             raise
         return exchange
+
+    def _over_tls(self, exchange: Exchange, tls: TlsClient) -> TlsConnection:
+        return TlsConnection(exchange, partial(tls.session, host=self.host))
 
 
 class Exchange(asyncio.BufferedProtocol):
@@ -210,6 +229,7 @@ class Exchange(asyncio.BufferedProtocol):
         self._address = address
         self._replies = replies
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
+        self.secured: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def in_flight(self) -> int:
@@ -233,7 +253,7 @@ class Exchange(asyncio.BufferedProtocol):
         self.put(request)
         return reply
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, failure: Exception | None = None) -> None:
         """Close the connection; calls that wait on it fail with the reason."""
         if self.open:
             self.open = False
@@ -242,13 +262,28 @@ class Exchange(asyncio.BufferedProtocol):
         waiting, self._waiting = self._waiting, deque()
         for _, reply in waiting:
             if not reply.done():
-                reply.set_exception(ConnectionError(reason))
+                reply.set_exception(failure or ConnectionError(reason))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._sender = transport_of(self._transport, asyncio.get_running_loop())
         self._writer = ReplyWriter(self._sender, self._on_progress, _has_no_files)
         self.open = True
+
+    def on_secured(self, session: ssl.SSLObject) -> None:
+        """The TLS handshake is done."""
+        if not self.secured.done():
+            self.secured.set_result(None)
+
+    def on_insecure(self, reason: str, error: Exception | None) -> None:
+        """TLS has failed: in the handshake, or later, when the broker refuses our certificate."""
+        text = f"{self._address}: {reason}"
+        final = error is not None and is_final(error)
+        failure = AuthenticationFailed(text) if final else ConnectionError(text)
+        if not self.secured.done():
+            self.secured.set_exception(failure)
+            self.secured.exception()  # seen: its caller may have given up
+        self.end(text, failure)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._replies.space()

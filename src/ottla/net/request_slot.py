@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ottla.net.limits import UNSTARTED_MAX
 
@@ -47,6 +47,7 @@ class Peer:
         "is_broker",
         "large",
         "listener",
+        "login",
         "on_room",
         "port",
         "principal",
@@ -67,6 +68,7 @@ class Peer:
         self.software_name = "unknown"
         self.software_version = "unknown"
         self.express: Express | None = None
+        self.login: Any = None  # of a SASL listener: who logs the client in, and again
         self.is_broker = False  # another broker, or this one's own controller
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.large: asyncio.Event | None = None  # of the request that others must not overtake now
