@@ -55,7 +55,9 @@ class DataSide:
         dirs: list[Path],
         tasks: asyncio.TaskGroup,
         ring: Ring | None = None,
+        broker_id: BrokerId = ME,
     ) -> None:
+        self.broker_id = broker_id
         self._tasks = tasks
         self._running: list[asyncio.Task[None]] = []
         self.clock = LoopClock()
@@ -64,17 +66,17 @@ class DataSide:
         self.config = DynamicConfig({"log.dirs": ",".join(map(str, dirs)), **settings})
         self.ensemble = Ensemble()
         self.store = MemoryStore(self.ensemble)
-        self.metadata = MetadataCache(ME)
+        self.metadata = MetadataCache(broker_id)
         self.registry = Registry()
         dice = Random(1)
         self.directories = LogDirectories(dirs, disk, self.clock, dice)
         self.directories.open()
-        self.directories.claim(ME, "cluster")
+        self.directories.claim(broker_id, "cluster")
         world = Environment(self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring)
         self.data = DataPlane(
             world,
             self.config,
-            ME,
+            broker_id,
             store=self.store,
             metadata=self.metadata,
             directories=self.directories,
@@ -244,6 +246,7 @@ async def data_side(
     disk: ForgettingDisk | None = None,
     dirs: tuple[str, ...] = ("/data",),
     ring: Ring | None = None,
+    broker_id: BrokerId = ME,
 ) -> AsyncIterator[DataSide]:
     async with asyncio.TaskGroup() as tasks:
         side = DataSide(
@@ -252,6 +255,7 @@ async def data_side(
             [Path(one) for one in dirs],
             tasks,
             ring,
+            broker_id,
         )
         await side.store.start()
         await create_root_nodes(side.store, None, Random(0))

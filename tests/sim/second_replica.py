@@ -93,7 +93,8 @@ class Pair:
         self, loop: NetLoop, clock: SimClock, settings: Mapping[str, str], version: int
     ) -> None:
         self.clock = clock
-        self.broker = SimBroker(loop, clock, ForgettingDisk(clock.wall_ms), settings)
+        in_cluster = {**settings, "zookeeper.connect": "zk:2181"}
+        self.broker = SimBroker(loop, clock, ForgettingDisk(clock.wall_ms), in_cluster)
         self._client = Client("client", clock, Random(1))
         self.replica = Replica(Client("replica", clock, Random(2)), version)
         self._consumer = Consumer(self._client, [TP], Book(loop), Tastes())

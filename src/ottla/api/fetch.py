@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ottla.api.api import Api
+from ottla.api.authorise import acts_as_broker
 from ottla.api.services import Services
 from ottla.delay.slices import SLICE, in_slices, sliced, step_through
 from ottla.model.errors import ErrorCode, KafkaError
@@ -79,7 +80,7 @@ def _serve(
     services: Services,
 ) -> None:
     terms = _terms(call, request, services.config.current.fetch_max_bytes)
-    if terms.from_follower and not _may_be_follower(slot, services):
+    if terms.from_follower and not acts_as_broker(slot.peer, services):
         _refuse_follower(call, slot, session_request.partitions)
         return
     try:
@@ -168,14 +169,6 @@ def _refuse_follower(call: Call, slot: RequestSlot, partitions: Iterable[Partiti
     ]
     topics = _topics(refused, call.version >= FIRST_BY_ID)
     slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, NO_SESSION, topics)))
-
-
-def _may_be_follower(slot: RequestSlot, services: Services) -> bool:
-    """Brokers use the inter-broker listener; on another one a replica id is not accepted."""
-    peer, authorizer = slot.peer, services.authorizer
-    if not peer.is_broker and peer.listener != services.identity.listeners.inter_broker:
-        return False
-    return not authorizer.in_force or authorizer.allows_on_cluster(peer, Operation.CLUSTER_ACTION)
 
 
 def _split_by_access(

@@ -16,6 +16,7 @@ from typing import Final
 
 from ottla.api.login import Login, LoginContext
 from ottla.broker.environment import Environment
+from ottla.broker.link_security import LinkSecurity, listener_settings, tls_settings
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import ENCRYPTED, WITH_LOGIN, Endpoint, Listeners
@@ -54,6 +55,8 @@ class ListenerSecurity:
         self._settings: dict[str, ListenerSettings] = {}  # of the SASL servers in force
         self._keys_read_ms: dict[str, int] = {}
         self._errors: dict[str, str] = {}
+        self.links: LinkSecurity | None = None
+        """Of connections to other brokers; refreshed with the listeners."""
         self._check_now = asyncio.Event()
         config.on_broker(lambda before, now: self._check_now.set())
         config.validators.append(self._validate)
@@ -105,6 +108,8 @@ class ListenerSecurity:
             self._check_now.clear()
             for endpoint in Listeners.of(self._config.current).bound:
                 await self._refresh(endpoint)
+            if self.links is not None:
+                await self._refresh_links(self.links)
 
     def close(self) -> None:
         executor = self._network.handshakes
@@ -134,6 +139,14 @@ class ListenerSecurity:
         if await self._network.run_blocking(lambda: tls.is_stale(settings)):
             await self._network.run_blocking(lambda: tls.refresh(settings))
             log.info("listener %s: certificates replaced", endpoint.name)
+
+    async def _refresh_links(self, links: LinkSecurity) -> None:
+        config = self._config.current
+        try:
+            if await self._network.run_blocking(lambda: links.is_stale(config)):
+                await self._network.run_blocking(lambda: links.refresh(config))
+        except UserError as error:
+            log.error("keeping the certificates of connections to other brokers: %s", error)
 
     def _put_sasl(self, name: str, settings: ListenerSettings) -> None:
         self._sasl[name] = SaslServer(
@@ -172,16 +185,3 @@ class ListenerSecurity:
 
     def _nonce(self) -> str:
         return base64.b64encode(self._environment.random_bytes(NONCE_BYTES)).decode()
-
-
-def listener_settings(config: BrokerConfig, name: str) -> ListenerSettings:
-    return ListenerSettings.of(name, config, config.of_listeners.security.get(name, {}))
-
-
-def tls_settings(config: BrokerConfig, endpoint: Endpoint) -> BrokerConfig:
-    """As in Kafka, `ssl.client.auth` concerns a SASL listener only if it is set for it."""
-    own = config.of_listeners.security.get(endpoint.name, {})
-    settings = config.changed(**BrokerConfig.read(own))
-    if endpoint.protocol in WITH_LOGIN and "ssl.client.auth" not in own:
-        settings = settings.changed(ssl_client_auth="none")
-    return settings

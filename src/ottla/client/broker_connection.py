@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Sequence
 from random import Random
 from typing import Any, Final, NamedTuple
 
 from kio.schema.index import api_key_map
 
 from ottla.client.cluster_view import Node
-from ottla.client.errors import UnsupportedVersion, refusal
+from ottla.client.errors import UnsupportedVersion
 from ottla.config.client import ClientConfig
 from ottla.config.listeners import ENCRYPTED, WITH_LOGIN
 from ottla.model.clock import Clock
-from ottla.model.errors import AuthenticationFailed, Disconnect, ErrorCode
+from ottla.model.errors import Disconnect
 from ottla.net.bulk_receiver import BUFFER_BYTES
 from ottla.net.limits import NetLimits
 from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimits
+from ottla.net.version_handshake import SupportedVersions, request_versions
 from ottla.protocol import schema, wire
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
 from ottla.security.sasl.client import ClientLogin
+from ottla.security.sasl.login_requests import Requests, log_in
 from ottla.security.tls.contexts import ClientTls
 
 
@@ -48,40 +48,18 @@ class ClientSecurity(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """What a broker supports: version ranges by API key (inclusive), and features."""
-
-    ranges: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    finalized: Mapping[str, int] = field(default_factory=dict)
-    """The finalized level of each feature."""
-    supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, reply: Any) -> Versions:
-        """From an ApiVersions response."""
-        return cls(
-            {entry.api_key: (entry.min_version, entry.max_version) for entry in reply.api_keys},
-            {entry.name: entry.max_version_level for entry in reply.finalized_features},
-            {
-                entry.name: (entry.min_version, entry.max_version)
-                for entry in reply.supported_features
-            },
-        )
-
-    def offers(self, key: int, version: int = 0) -> bool:
-        """Whether the broker supports this API in `version` or newer."""
-        return key in self.ranges and self.ranges[key][1] >= version
+class Versions(SupportedVersions):
+    """What a broker supports; asking for a version that it lacks is an error for the user."""
 
     def pick(self, key: int, at_most: int | None = None) -> int:
         """The newest version that both sides support."""
+        common = self.newest_common(key, at_most)
+        if common is not None:
+            return common
         supported = [
             version for version in schema.versions(key) if at_most is None or version <= at_most
         ]
         low, high = self.ranges.get(key, (0, -1))
-        shared = [version for version in supported if low <= version <= high]
-        if shared:
-            return shared[-1]
         name = api_key_map.get(key, f"api {key}")
         offered = (
             f"supports versions {low} to {high}" if key in self.ranges else "does not support it"
@@ -92,15 +70,8 @@ class Versions:
         )
 
 
-SASL_HANDSHAKE: Final = 17
-API_VERSIONS: Final = 18
-SASL_AUTHENTICATE: Final = 36
-MS: Final = timedelta(milliseconds=1)
-NEWEST_API_VERSIONS: Final = 4
-SOFTWARE: Final = "ottla"
 READ_BYTES: Final = 256 << 10
 _HEADER: Final = struct.Struct(">ihhih")
-_ERROR: Final = struct.Struct(">ih")
 
 
 class BrokerConnection:
@@ -117,7 +88,6 @@ class BrokerConnection:
         self.node = node
         self._login = None if security is None else security.login
         self.versions = Versions()  # of the current connection, or of the last one
-        self.session_lifetime_ms = 0  # how long a login is good for; 0: for ever
         self.used_ms = clock.mono_ms()
         self._config = config
         self._clock = clock
@@ -170,62 +140,19 @@ class BrokerConnection:
         head = _HEADER.pack(size, key, version, self._next_correlation_id(), len(name))
         return [head + name + tags, *body]
 
-    async def _handshake(self, ask: Ask) -> None:
+    async def _handshake(self, ask: Ask) -> int:
         """Ask for the API versions, then log in."""
-        self.versions = Versions.of(await self._request_versions(ask))
-        if self._login is not None:
-            await self._log_in(ask, self._login)
-
-    async def _log_in(self, ask: Ask, login: ClientLogin) -> None:
-        mechanism = login.mechanism
-        reply = await self._asked(ask, SASL_HANDSHAKE, {"mechanism": mechanism}, at_least=1)
-        if reply.error_code == ErrorCode.unsupported_sasl_mechanism:
-            raise AuthenticationFailed(
-                f"{self.node}: mechanism {mechanism} is not enabled on the broker; it offers "
-                f"{', '.join(reply.mechanisms) or 'none'}"
-            )
-        self._check_login(reply.error_code, None, mechanism)
-        exchange = login.exchange()
-        token: bytes | None = await exchange.first()
-        while token is not None:
-            reply = await self._asked(ask, SASL_AUTHENTICATE, {"auth_bytes": token})
-            self._check_login(reply.error_code, reply.error_message, mechanism)
-            token = await exchange.evaluate(bytes(reply.auth_bytes))
-        self.session_lifetime_ms = getattr(reply, "session_lifetime", timedelta(0)) // MS
-
-    async def _asked(self, ask: Ask, key: int, fields: Fields, *, at_least: int = 0) -> Any:
-        version = self.versions.pick(key)
-        if version < at_least:
-            raise UnsupportedVersion(f"{self.node}: version {version} of API {key} is too old")
-        correlation_id = self._next_correlation_id()
-        client_id = self._config.client_id
-        request = wire.encode_request(key, version, correlation_id, client_id, fields)
-        return self.read(key, version, await ask(request))
-
-    def _check_login(self, code: int, message: str | None, mechanism: str) -> None:
-        if code:
-            reason = message or ErrorCode(code).name
-            raise AuthenticationFailed(f"{self.node}: login by {mechanism} failed: {reason}")
-
-    async def _request_versions(self, ask: Ask) -> Any:
-        version = NEWEST_API_VERSIONS
-        while True:
-            fields = {"client_software_name": SOFTWARE, "client_software_version": _version()}
-            request = wire.encode_request(
-                API_VERSIONS, version, self._next_correlation_id(), self._config.client_id, fields
-            )
-            frame = await ask(request)
-            _, code = _ERROR.unpack_from(frame)
-            if code != ErrorCode.unsupported_version:
-                reply = self.read(API_VERSIONS, version, frame)
-                if reply.error_code:
-                    raise ConnectionError(f"{self.node}: {refusal(reply.error_code)}")
-                return reply
-            # An older broker answers in version 0, and lists the versions it supports.
-            offered = Versions.of(self.read(API_VERSIONS, 0, frame)).ranges.get(API_VERSIONS)
-            version = min(version - 1, offered[1] if offered else 0)
-            if version < 0:
-                raise ConnectionError(f"{self.node}: no common version of ApiVersions")
+        supported = await request_versions(
+            ask, self._next_correlation_id, self._config.client_id, str(self.node)
+        )
+        self.versions = Versions(supported.ranges, supported.finalized, supported.supported)
+        if self._login is None:
+            return 0
+        requests = Requests(
+            ask, self._next_correlation_id, self._config.client_id, supported.newest_common,
+            str(self.node),
+        )  # fmt: skip
+        return await log_in(requests, self._login)
 
     def read(self, key: int, version: int, frame: memoryview) -> Any:
         """Decode a response frame to kio's class; closes the connection if that fails."""
@@ -240,12 +167,6 @@ class BrokerConnection:
     def _next_correlation_id(self) -> int:
         self._correlation = (self._correlation + 1) & 0x7FFF_FFFF
         return self._correlation
-
-
-def _version() -> str:
-    from ottla import __version__
-
-    return __version__
 
 
 def _limits(config: ClientConfig) -> OutboundLimits:

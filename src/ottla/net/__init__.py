@@ -16,8 +16,11 @@
 - `error_log`           rate-limited log lines about misbehaving peers
 - `request_metrics`     request counts and times
 - `outbound_connection` a connection to another broker
+- `version_handshake`   which APIs and versions the broker at the other end supports
+- `broker_link`         requests from one broker to another
 - `reply_reader`        bytes to replies that may be kept (pure)
 - `bulk_receiver`       large replies, received by a thread
 
-Imports `model`. It is handed a clock, a metrics registry and the request handler.
+Imports `model`, and `protocol` for the requests that brokers send. It is handed a clock, a metrics
+registry and the request handler.
 """

@@ -53,8 +53,12 @@ class OutboundLimits:
 
 
 Ask: TypeAlias = Callable[[bytes], Awaitable[memoryview]]
-Handshake: TypeAlias = Callable[[Ask], Awaitable[None]]
-"""The first requests on a new connection; an OSError or a KafkaError closes it."""
+Handshake: TypeAlias = Callable[[Ask], Awaitable[int | None]]
+"""The first requests on a new connection; an OSError or a KafkaError closes it. How long the
+broker accepts the login, in ms; None or 0: for ever."""
+RENEW_FROM: Final = 0.85
+RENEW_TO: Final = 0.95
+"""Of a session's lifetime: when a new connection takes the place of one that is about to end."""
 
 
 class TlsClient(Protocol):
@@ -101,6 +105,7 @@ class OutboundConnection:
         self._opening: asyncio.Future[None] | None = None
         self._failures = 0
         self._not_before_ms = 0
+        self._renew_ms: int | None = None  # when the login has to be renewed
         self._closed = False
 
     async def call(self, request: bytes, timeout_ms: int = 30_000) -> memoryview:
@@ -125,13 +130,13 @@ class OutboundConnection:
         The request comes in parts, its header whole in the first, and is sent without a copy:
         nobody may change them before the reply is there.
         """
-        if self._exchange is None or not self._exchange.open:
+        if self._exchange is None or not self._exchange.open or self._is_due:
             return None
         return self._exchange.ask_parts(request)
 
     def put(self, request: Sequence[Bytes]) -> bool:
         """Send what will not be answered over the connection there is; False without one."""
-        if self._exchange is None or not self._exchange.open:
+        if self._exchange is None or not self._exchange.open or self._is_due:
             return False
         self._exchange.put(request)
         return True
@@ -167,18 +172,26 @@ class OutboundConnection:
     async def _connected(self) -> Exchange:
         """The open connection; the first caller opens it, others wait for that one."""
         while not self._closed:
-            if self._exchange is not None and self._exchange.open:
+            if self._exchange is not None and self._exchange.open and not self._is_due:
                 return self._exchange
             if self._opening is not None:
                 await asyncio.shield(self._opening)
                 continue
             self._opening = asyncio.get_running_loop().create_future()
             try:
+                if self._exchange is not None and self._exchange.open:
+                    await self._exchange.wait_idle()
+                    self._exchange.end(f"the login at {self._address} is renewed")
                 self._exchange = await self._open()
             finally:
                 self._opening.set_result(None)
                 self._opening = None
         raise ConnectionError(f"connection to {self._address} was closed locally")
+
+    @property
+    def _is_due(self) -> bool:
+        """The login is about to expire: replies still come, but nothing more is sent."""
+        return self._renew_ms is not None and self._clock.mono_ms() >= self._renew_ms
 
     async def _open(self) -> Exchange:
         wait_ms = self._not_before_ms - self._clock.mono_ms()
@@ -209,13 +222,19 @@ class OutboundConnection:
             if self._tls is not None:
                 await exchange.secured
             if self._handshake is not None:
-                await self._handshake(exchange.ask)
+                self._renew_after(await self._handshake(exchange.ask))
             if self._limits.bulk_buffer_bytes is not None and self._tls is None:
                 receive_in_bulk(transport, self._limits.bulk_buffer_bytes)
         except BaseException:
             exchange.end(f"handshake with {self._address} failed")
             raise
         return exchange
+
+    def _renew_after(self, lifetime_ms: int | None) -> None:
+        self._renew_ms = None
+        if lifetime_ms:
+            share = self._random.uniform(RENEW_FROM, RENEW_TO)
+            self._renew_ms = self._clock.mono_ms() + int(lifetime_ms * share)
 
     def _over_tls(self, exchange: Exchange, tls: TlsClient) -> TlsConnection:
         return TlsConnection(exchange, partial(tls.session, host=self.host))
@@ -229,11 +248,18 @@ class Exchange(asyncio.BufferedProtocol):
         self._address = address
         self._replies = replies
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
+        self._idle: asyncio.Event | None = None  # somebody waits until no reply is due
         self.secured: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def in_flight(self) -> int:
         return len(self._waiting)
+
+    async def wait_idle(self) -> None:
+        """Until every request is answered, or the connection is gone."""
+        if self._waiting:
+            self._idle = asyncio.Event()
+            await self._idle.wait()
 
     def put(self, request: Sequence[Bytes]) -> None:
         """Send what will not be answered."""
@@ -260,6 +286,8 @@ class Exchange(asyncio.BufferedProtocol):
             self._writer.close()  # before the descriptor can be reused
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
+        if self._idle is not None:
+            self._idle.set()
         for _, reply in waiting:
             if not reply.done():
                 reply.set_exception(failure or ConnectionError(reason))
@@ -325,6 +353,8 @@ class Exchange(asyncio.BufferedProtocol):
             )
         if not reply.done():  # its caller may have stopped waiting
             reply.set_result(frame)
+        if self._idle is not None and not self._waiting:
+            self._idle.set()
 
 
 def _number(correlation: Bytes) -> int:

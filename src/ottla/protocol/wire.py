@@ -198,17 +198,20 @@ def encode_request(
     """A framed request; fields that the version lacks are dropped."""
     write = writer_of(message(key, version, Kind.REQUEST))
     out = bytearray(4)
-    if key == CONTROLLED_SHUTDOWN and version == 0:
-        out += _OLDEST_HEADER.pack(key, version, correlation_id)
-    else:
-        name = b"" if client_id is None else client_id.encode()
-        size = -1 if client_id is None else len(name)
-        out += _HEADER.pack(key, version, correlation_id, size) + name
-    if version >= FLEXIBLE_SINCE.get(key, NEVER):
-        out += b"\0"
+    out += request_header(key, version, correlation_id, client_id)
     write(fields, out)
     out[:4] = (len(out) - 4).to_bytes(4, "big")
     return bytes(out)
+
+
+def request_header(key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """The header of a request, without the size in front of it."""
+    if key == CONTROLLED_SHUTDOWN and version == 0:
+        return _OLDEST_HEADER.pack(key, version, correlation_id)
+    name = b"" if client_id is None else client_id.encode()
+    size = -1 if client_id is None else len(name)
+    tags = b"\0" if version >= FLEXIBLE_SINCE.get(key, NEVER) else b""
+    return _HEADER.pack(key, version, correlation_id, size) + name + tags
 
 
 def _reply_is_flexible(key: int, version: int) -> bool:

@@ -18,6 +18,7 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
 from ottla.security.sasl.credentials import ScramCredentials
 from ottla.shared_state.change_notifications import (
+    NotificationWatch,
     config_change_notification,
     delete_notifications,
     write_with_notification,
@@ -29,7 +30,6 @@ from ottla.store.port import (
     Node,
     NodeExists,
     Op,
-    Session,
     SessionExpired,
     Set,
     Store,
@@ -52,13 +52,13 @@ class ConfigStore:
         self._config = config
         self._broker_id = broker_id
         self._changed = asyncio.Event()
-        self._watching = False
+        self._watch = NotificationWatch(store, paths.CONFIG_CHANGES, self._changed.set)
         self._last_notification = -1
         self.credentials = ScramCredentials()
 
     async def load(self) -> None:
         """Read all settings. The watch is set first, so that no change is missed."""
-        self._store.on_session(self._session_changed)
+        self._store.on_session(self._watch.on_session)
         notifications = await self._read_notifications()
         self._last_notification = max(map(_number, notifications), default=self._last_notification)
         await self._load_all()
@@ -71,7 +71,6 @@ class ConfigStore:
             try:
                 await self._read_changes()
             except (StoreUnavailable, SessionExpired) as error:
-                self._watching = False
                 log.warning(
                     "cannot read dynamic settings from the metadata store, retrying: %s", error
                 )
@@ -116,22 +115,8 @@ class ConfigStore:
 
         await write_with_notification(self._store, path, write, config_change_notification(entity))
 
-    def _on_watch_fired(self, _: str) -> None:
-        self._watching = False
-        self._changed.set()
-
-    def _session_changed(self, state: Session) -> None:
-        if state is Session.EXPIRED:
-            self._watching = False  # the watch ends with its session
-        elif state is Session.CONNECTED:
-            self._changed.set()
-
     async def _read_notifications(self) -> list[str]:
-        if self._watching:
-            names = await self._store.children(paths.CONFIG_CHANGES)
-        else:
-            self._watching = True
-            names = await self._store.watch_children(paths.CONFIG_CHANGES, self._on_watch_fired)
+        names = await self._watch.read()
         return [name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdigit()]
 
     async def _read_changes(self) -> None:
@@ -144,11 +129,11 @@ class ConfigStore:
         if not new:
             return
         missed = _number(new[0]) > self._last_notification + 1
-        self._last_notification = _number(new[-1])
         if missed:
             await self._load_all()
         else:
             await self._apply(new)
+        self._last_notification = _number(new[-1])
         await delete_notifications(
             self._store, paths.CONFIG_CHANGES, notifications, NOTIFICATIONS_RETAINED
         )

@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     """Children created so far, which numbers sequential nodes."""
 
     def node(self) -> Node:
-        return Node(self.data, self.version, self.created, self.owner != 0)
+        return Node(self.data, self.version, self.created, self.owner)
 
 
 class View(Protocol):
@@ -62,6 +62,11 @@ class Tree:
         self.zxid = zxid
         self._entries: dict[str, Entry] = {ROOT: Entry(b"", 0, 0, 0, 0)}
         self._children: dict[str, set[str]] = {}
+
+    def copy(self) -> Tree:
+        copied = Tree(self.zxid)
+        copied.load(self._entries.items())
+        return copied
 
     def find(self, path: str) -> Entry | None:
         return self._entries.get(path)

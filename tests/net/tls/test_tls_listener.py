@@ -10,14 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from ottla.config.broker import BrokerConfig
+from ottla.net.channel import Channel, ChannelContext
 from ottla.net.limits import NetLimits
 from ottla.net.listener import RequestSlot
+from ottla.net.tls.connection import TlsConnection
+from ottla.security.tls.contexts import ServerTls
 from tests.fakes.async_tests import LoopFactory
 from tests.fakes.certificates import certificates, client_context, pem, server_tls, trust
 from tests.fakes.file_slice import FakeSlice
+from tests.fakes.transport import MemoryTransport
 from tests.net.frames import number_of, reply, request
 from tests.net.loopback import serving, until
-from tests.net.rig import echo
+from tests.net.rig import Rig, echo
 
 LOOPS: list[LoopFactory] = [asyncio.new_event_loop]
 with contextlib.suppress(ImportError):
@@ -111,9 +116,6 @@ async def test_a_tls_hello_on_a_plaintext_port_is_closed_with_one_line_that_says
 
 
 async def test_a_handshake_that_is_not_finished_in_ten_seconds_is_ended() -> None:
-    from tests.fakes.transport import MemoryTransport
-    from tests.net.rig import Rig
-
     rig = Rig()
     tls = server_tls(pem(certificates().broker))
     transport = tls_line(rig, tls)
@@ -122,14 +124,9 @@ async def test_a_handshake_that_is_not_finished_in_ten_seconds_is_ended() -> Non
     assert not transport.is_closing()
     await asyncio.sleep(0.2)
     assert transport.is_closing()
-    assert isinstance(transport, MemoryTransport)
 
 
-def tls_line(rig, tls):  # type: ignore[no-untyped-def]
-    from ottla.net.channel import Channel, ChannelContext
-    from ottla.net.tls.connection import TlsConnection
-    from tests.fakes.transport import MemoryTransport
-
+def tls_line(rig: Rig, tls: ServerTls) -> MemoryTransport:
     transport = MemoryTransport()
     channel = Channel(rig.network, ChannelContext("SSL", "SSL", echo, False, tls))
     connection = TlsConnection(channel, tls.session, is_server=True)
@@ -190,8 +187,6 @@ async def test_a_certificate_that_is_replaced_serves_new_connections_and_keeps_o
     store.write_bytes(made.broker.key_pem() + made.broker.certificate_pem())
     texts = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)}
     tls = server_tls(texts)
-    from ottla.config.broker import BrokerConfig
-
     config = BrokerConfig.parse(texts)
     async with serving(echo, tls=tls, client_tls=client_context(tmp_path)) as served:
         old = await served.client()

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.model.clock import SystemClock
 from ottla.model.errors import AuthenticationFailed
+from ottla.net.listener import RequestSlot
 from ottla.net.outbound_connection import OutboundConnection
 from ottla.security.tls.authority import Issued
 from ottla.security.tls.contexts import ClientTls
@@ -24,7 +25,7 @@ def link_to(served: Served, tls: ClientTls, host: str = "127.0.0.1") -> Outbound
 
 @pytest.mark.real_loop
 async def test_calls_over_tls_get_their_replies_whatever_their_size() -> None:
-    def answer(frame: memoryview, slot):  # type: ignore[no-untyped-def]
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
         slot.reply([reply(int.from_bytes(frame[4:8], "big"), bytes(frame[8:]))])
 
     made = certificates()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 from ottla.metadata.cache import MetadataCache
@@ -32,6 +33,14 @@ class MetadataWaiter:
         finally:
             if entry in self._waiting:
                 self._waiting.remove(entry)
+
+    async def wait_for_brokers(self, timeout_ms: int) -> None:
+        """Return once the controller has sent the live brokers, or after the timeout."""
+        if self._metadata.image.brokers:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.wait_for(lambda image: bool(image.brokers))
 
     def on_image_changed(self) -> None:
         if not self._waiting:

@@ -8,7 +8,8 @@ anything.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 from typing import TypeVar
@@ -85,10 +86,13 @@ class StoreReader:
         self._on_change = on_change
         self._dice = dice
         self._watched: set[str] = set()
+        self._connection = 0
+        """Counts how often all watches were lost: an earlier watch that still fires is ignored."""
 
     def forget_watches(self) -> None:
-        """Their session has expired."""
+        """Their session was suspended, or has expired."""
         self._watched.clear()
+        self._connection += 1
 
     async def controller(self) -> BrokerId | None:
         """The active controller; a node that cannot be parsed counts as none."""
@@ -235,22 +239,33 @@ class StoreReader:
     async def _data(self, path: str) -> Node | None:
         if path in self._watched:
             return await self._store.get(path)
-        self._watched.add(path)
-        return await self._watcher(path).data(path)
+        with self._watching(path) as watcher:
+            return await watcher.data(path)
 
     async def _children(self, path: str) -> list[str]:
         watch = f"{path}/"  # distinct from a watch on the node's data
         if watch in self._watched:
             return await self._store.children(path)
-        self._watched.add(watch)
-        return await self._watcher(watch).children(path)
+        with self._watching(watch) as watcher:
+            return await watcher.children(path)
 
-    def _watcher(self, watch: str) -> Watcher:
+    @contextmanager
+    def _watching(self, watch: str) -> Iterator[Watcher]:
+        """Set this watch, for as long as the connection lasts and unless the read fails."""
+        connection = self._connection
+
         def fired(change: Change) -> None:
-            self._watched.discard(watch)
-            self._on_change(change)
+            if connection == self._connection:
+                self._watched.discard(watch)
+                self._on_change(change)
 
-        return Watcher(self._store, fired)
+        self._watched.add(watch)
+        try:
+            yield Watcher(self._store, fired)
+        except BaseException:
+            if connection == self._connection:
+                self._watched.discard(watch)
+            raise
 
 
 def new_topic_id(dice: Random) -> TopicId:

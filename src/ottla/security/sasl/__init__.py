@@ -10,6 +10,7 @@
 - `jaas`         JAAS lines and files, for Kafka's own login modules only
 - `server`       the mechanisms of one listener
 - `client`       the login of a client
+- `login_requests`  the requests of that login
 
 Nothing is ever loaded by a name that a setting contains.
 """

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -43,13 +43,16 @@ class ClientLogin:
         settings: SaslClientSettings,
         clock: Clock,
         nonce: Callable[[], str] = lambda: secrets.token_urlsafe(NONCE_BYTES),
+        *,
+        modules: Sequence[jaas.Entry] | None = None,
     ) -> None:
+        """`modules`: instead of those of `sasl.jaas.config`."""
         self.mechanism = settings.sasl_mechanism
         self._settings = settings
         self._clock = clock
         self._nonce = nonce
         text = settings.sasl_jaas_config
-        entries = () if text is None else jaas.parse_line(text)
+        entries = modules or (() if text is None else jaas.parse_line(text))
         entry = jaas.find(entries, self.mechanism)
         if entries and entry is None:
             raise UserError(

@@ -111,11 +111,20 @@ class ClientTls:
     """TLS of outgoing connections."""
 
     def __init__(self, settings: TlsSettings) -> None:
+        self.refresh(settings)
+
+    def is_stale(self, settings: TlsSettings) -> bool:
+        """Whether these settings, or the files they name, differ from what is in force."""
+        return settings != self._settings or _files(settings) != self._files
+
+    def refresh(self, settings: TlsSettings) -> None:
+        """Use these settings and files for new connections; a UserError leaves all as it was."""
+        files = _files(settings)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._suites = _configure(context, settings, key_material(settings))
+        _configure(context, settings, key_material(settings))
         context.check_hostname = bool(settings.ssl_endpoint_identification_algorithm)
         _trust(context, settings)
-        self._context = context
+        self._context, self._settings, self._files = context, settings, files
 
     def session(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, host: str) -> ssl.SSLObject:
         name = host.partition("%")[0]  # without the zone of an IPv6 address
