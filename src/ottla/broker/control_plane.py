@@ -104,10 +104,12 @@ class ControlPlane:
         )
         self._config = config
         self._authorizer = authorizer
+        self._random_bytes = environment.random_bytes
 
     async def load(self) -> None:
         """Read dynamic settings and ACLs from the metadata store."""
         await self.configs.load()
+        await self.configs.load_secret(self._random_bytes)
         await self.acls.load()
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:

@@ -1,8 +1,10 @@
-"""Settings of authorization."""
+"""Settings of authentication and authorization on the broker."""
 
 from typing import Annotated, Final
 
-from ottla.config.settings import AtLeast, Doc, Settings
+from ottla.config.sasl import SaslServerSettings
+from ottla.config.settings import AtLeast, Doc, Dynamic, OneOf, Settings
+from ottla.config.tls import TlsSettings
 
 AUTHORIZERS: Final = (
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -12,7 +14,17 @@ AUTHORIZERS: Final = (
 """The names of the supported authorizer in Kafka's releases."""
 
 
-class SecuritySettings(Settings):
+class SecuritySettings(TlsSettings, SaslServerSettings, Settings):
+    ssl_client_auth: Annotated[
+        str,
+        OneOf(("none", "requested", "required")),
+        Dynamic("broker"),
+        Doc("Whether clients of SSL listeners must show a certificate."),
+    ] = "none"
+    ssl_principal_mapping_rules: Annotated[
+        str,
+        Doc("How the name in a client's certificate becomes a principal; the first match counts."),
+    ] = "DEFAULT"
     quota_window_num: Annotated[
         int, AtLeast(1), Doc("Samples over which the usage of client quotas is measured.")
     ] = 11

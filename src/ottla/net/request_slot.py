@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ottla.net.limits import UNSTARTED_MAX
 
@@ -47,6 +47,7 @@ class Peer:
         "is_broker",
         "large",
         "listener",
+        "login",
         "on_room",
         "port",
         "principal",
@@ -66,6 +67,7 @@ class Peer:
         self.principal = "User:ANONYMOUS"
         self.software_name = "unknown"
         self.software_version = "unknown"
+        self.login: Any = None  # of a SASL listener: who logs the client in, and again
         self.answer: Answer = _not_connected  # handles each frame; a handler may set another
         self.is_broker = False  # another broker, or this one's own controller
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from ottla.model.ids import BrokerId, TopicPartition
 
@@ -24,6 +24,7 @@ CONFIG_TOPICS: Final = "/config/topics"
 CONFIG_CLIENTS: Final = "/config/clients"
 CONFIG_IPS: Final = "/config/ips"
 CONFIG_USERS: Final = "/config/users"
+SCRAM_SECRET: Final = "/cluster/scram_secret"  # not Kafka's: derives salts of unknown users
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 DELETE_TOPICS: Final = "/admin/delete_topics"
@@ -99,6 +100,17 @@ def topic_config(name: str) -> str:
 
 def group_config(name: str) -> str:
     return f"{CONFIG_GROUPS}/{quoted(name)}"
+
+
+def user_config(name: str) -> str:
+    """As Kafka writes it: the name is encoded as in a URL."""
+    return f"{CONFIG_USERS}/{encoded_user(name)}"
+
+
+def encoded_user(name: str) -> str:
+    """Kafka's encoding: that of a form in a URL, but with %20 and %2A."""
+    encoded = quote_plus(name, safe="-._*").replace("+", "%20").replace("*", "%2A")
+    return encoded.replace("~", "%7E")
 
 
 def broker_config(broker_id: BrokerId | None) -> str:
