@@ -41,10 +41,12 @@ def name_in(value: bytes) -> str:
     return name.decode() if whole else f"torn: {value[:60]!r}"
 
 
-def create_topic(address: str, topic: str, partitions: int = 1, **settings: str) -> None:
+def create_topic(
+    address: str, topic: str, partitions: int = 1, *, replicas: int = 1, **settings: str
+) -> None:
     config = {name.replace("_", "."): value for name, value in settings.items()}
     admin = AdminClient({"bootstrap.servers": address, **SOON})
-    [created] = admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values()
+    [created] = admin.create_topics([NewTopic(topic, partitions, replicas, config=config)]).values()
     created.result(30)
 
 
@@ -95,6 +97,18 @@ class Load:
     @property
     def acknowledged(self) -> int:
         return sum(isinstance(e, Send) and e.outcome is Outcome.OK for e in list(self.events))
+
+    def acknowledgements(self, partition: int, since_ns: int = 0) -> list[int]:
+        """When records of a partition were acknowledged, in order of time."""
+        where = f"{self._topic}-{partition}"
+        return sorted(
+            event.completed_ns
+            for event in list(self.events)
+            if isinstance(event, Send)
+            and event.partition == where
+            and event.outcome is Outcome.OK
+            and event.completed_ns > since_ns
+        )
 
     def finish(self) -> list[Event]:
         """After the block: what fresh readers find, and the whole history with it."""

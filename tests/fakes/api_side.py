@@ -35,7 +35,7 @@ class Caller:
         self.peer = Peer("10.0.0.9", 4711, listener, "PLAINTEXT")
         self.closed = False
         self.ended: str | None = None
-        self._dispatch = dispatch
+        self.peer.answer = dispatch
         self._waiting: dict[RequestSlot, asyncio.Future[bytes]] = {}
 
     def send(self, frame: bytes | bytearray) -> asyncio.Future[bytes]:
@@ -43,7 +43,7 @@ class Caller:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         slot = RequestSlot(self, int.from_bytes(frame[4:6], "big"), 0, 0)
         self._waiting[slot] = reply
-        self._dispatch(memoryview(frame)[4:], slot)
+        self.peer.answer(memoryview(frame)[4:], slot)
         return reply
 
     def start(self, api: Api, version: int = -1, **fields: Any) -> asyncio.Future[bytes]:

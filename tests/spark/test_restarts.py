@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,41 +22,8 @@ from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
 from ottla.spark.exactly_once import NoStepListener
 from ottla.spark.options import stream_source
-from ottla.testing import Broker
+from tests.spark.restarting_broker import DEADLINE_S, RestartingBroker
 from tools import nodes
-
-HANGS_UP = 4
-DEADLINE_S = 60.0
-
-
-class Restarting:
-    """A broker at one address that goes away and comes back with its data."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._port = nodes.free_ports(1)[0]
-        self.servers = f"127.0.0.1:{self._port}"
-        self.client = {"bootstrap.servers": self.servers}
-
-    @contextmanager
-    def up(self) -> Iterator[None]:
-        listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}"}
-        with Broker(listeners, data_dir=self._folder):
-            yield
-
-    def hang_up_on(self, doing: Sequence[Future[Any]]) -> None:
-        """Accept and close connections, a few for each, while they are being tried."""
-        with socket.create_server(("127.0.0.1", self._port)) as listener:
-            listener.settimeout(0.2)
-            left, ends = HANGS_UP * len(doing), time.monotonic() + DEADLINE_S
-            while left and not all(each.done() for each in doing):
-                assert time.monotonic() < ends, "they do not try again"
-                try:
-                    listener.accept()[0].close()
-                    left -= 1
-                except TimeoutError:
-                    continue
-
 
 Step = Callable[[Connection, StoredCommitLog], Coroutine[Any, Any, object]]
 TP = TopicPartition("in", 0)
@@ -103,15 +67,15 @@ CASES = [(step, known) for step in STEPS for known in (False, True)]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Restarting:
-    made = Restarting(tmp_path_factory.mktemp("restarting"))
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> RestartingBroker:
+    made = RestartingBroker(tmp_path_factory.mktemp("restarting"))
     with made.up(), Admin(bootstrap_servers=made.servers) as admin:
         admin.create_topics([NewTopic("in", 1)]).all()
     return made
 
 
 @pytest.fixture(scope="module")
-def outcomes(cluster: Restarting) -> Iterator[dict[tuple[str, bool], Future[Any]]]:
+def outcomes(cluster: RestartingBroker) -> Iterator[dict[tuple[str, bool], Future[Any]]]:
     """Every step, all of them begun in one absence of the broker.
 
     Each has a connection of its own: one that knows the cluster, or one that has yet to meet it.

@@ -10,7 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -85,6 +85,26 @@ class Server:
         double.start()
         double.stop()
         double.close()
+
+
+class Ensemble:
+    """Several servers that elect a leader; they serve while most of them live."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = servers
+
+    @property
+    def address(self) -> str:
+        return ",".join(server.address for server in self.servers)
+
+    def restore(self) -> None:
+        """Bring every server back, whatever a test did to it."""
+        for server in self.servers:
+            server.signal(signal.SIGCONT)
+            if server.process.poll() is not None:
+                server.start_again()
+        for server in self.servers:
+            server.wait_until_it_serves()
 
 
 @contextmanager

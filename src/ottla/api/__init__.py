@@ -6,7 +6,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `api`               the declaration of an API
 - `services`          the services that handlers may use
 - `dispatch`          from a frame to a reply
-- `express`           fast path for Produce requests shaped like the peer's last one
+- `fast_path`         Produce requests that repeat the connection's last one
 - `authorise`         the permissions that a request needs
 - `acl_rules`         ACLs in requests and replies
 - `operations`        authorized operations in replies

@@ -3,11 +3,10 @@
 Owns the order of these steps for all requests. Never depends on a particular API.
 
 Requests of one connection start in the order of arrival. A hot API runs at once, inside the call
-that delivers the frame, or on a faster path if the request is shaped like the peer's last one
-(`Peer.express`), and so does one that can be answered without a task (`Api.at_once`); any other
-becomes a task. While a connection has tasks that have not started, even a hot request waits behind
-them, with a copy of its frame. The memory of a large decoded request is counted until its task has
-ended.
+that delivers the frame, and so does one that can be answered without a task (`Api.at_once`); any
+other becomes a task. While a connection has tasks that have not started, even a hot request waits
+behind them, with a copy of its frame. The memory of a large decoded request is counted until its
+task has ended.
 
 A request of more than `SMALL_VALUES` values always becomes a task, which yields to the event loop
 between slices; later requests of its connection wait until it has been decoded, or, if it is hot,
@@ -66,8 +65,6 @@ class Dispatch:
     def __call__(self, frame: memoryview, slot: RequestSlot) -> None:
         peer = slot.peer
         try:
-            if peer.express is not None and not peer.unstarted and peer.express(frame, slot):
-                return
             call = wire.parse_call(frame)
             api = self._apis.get(call.key)
             if api is None or call.version not in api.versions:

@@ -16,7 +16,7 @@ from typing import Final
 from uuid import UUID
 
 from ottla.api.api import Api
-from ottla.api.express import express_for
+from ottla.api.fast_path.produce import remember
 from ottla.api.services import Services
 from ottla.delay.slices import SLICE, sliced
 from ottla.log.log import Origin
@@ -47,8 +47,8 @@ def produce(call: Call, frame: memoryview, slot: RequestSlot, services: Services
     acks, topics = request.acks, request.topics
     peer = slot.peer
     guarded = services.authorizer.in_force
-    if not guarded and (peer.express is None or peer.express.missed()):
-        peer.express = express_for(call, frame, request, services)
+    if not guarded:
+        remember(call, frame, request, peer, services)
 
     def answer(outcomes: list[ProducedPartition]) -> None:
         _answer(call, slot, request, outcomes)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ class App:
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = Coordinators(environment, self.dynamic, data, control, tasks.create_task)
+        coordination = self._coordinators(data, control, links, tasks)
         services = Services(
             Identity(*identity, listeners), environment.clock, self.dynamic, authorizer, metadata,
             control.controller, data.services, coordination.groups, coordination.txns,
@@ -160,9 +161,8 @@ class App:
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
         await self._register(control, data, listener_set.advertised)
-        listener_changes = listener_set.apply_changes(
-            self.dynamic, lambda advertised: self._publish_endpoints(control, advertised)
-        )
+        publish = partial(self._publish_endpoints, control)
+        listener_changes = listener_set.apply_changes(self.dynamic, publish)
         _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes])
         await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
@@ -173,9 +173,8 @@ class App:
         stack.callback(coordination.close)  # closed first: ends requests of waiting members
 
     def _links(self, stack: AsyncExitStack, metadata: MetadataCache) -> BrokerLinks:
-        listener = Listeners.of(self.config).inter_broker
-        clock, dice = self._environment.clock, self._environment.dice
-        links = BrokerLinks(self.broker_id, listener, metadata, clock, dice)
+        environment, listener = self._environment, Listeners.of(self.config).inter_broker
+        links = BrokerLinks(self.broker_id, listener, metadata, environment.clock, environment.dice)
         stack.callback(links.close)
         return links
 
@@ -183,6 +182,13 @@ class App:
         if self.config.zookeeper_connect is not None:
             await listener_set.serve()  # the controller may be another broker, which calls us
         await control.controller.wait_started()
+
+    def _coordinators(
+        self, data: DataPlane, control: ControlPlane, links: BrokerLinks, tasks: asyncio.TaskGroup
+    ) -> Coordinators:
+        return Coordinators(
+            self._environment, self.dynamic, data, control, tasks.create_task, links=links
+        )
 
     def _network(self) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}

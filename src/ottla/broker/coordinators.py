@@ -15,7 +15,7 @@ from ottla.broker.control_plane import ControlPlane
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.memory import memory_shares
-from ottla.broker.transaction_coordinator import build_transaction_coordinator
+from ottla.broker.transaction_coordinator import Links, build_transaction_coordinator
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.memory import GroupMemory
@@ -39,6 +39,8 @@ class Coordinators:
         data: DataPlane,
         control: ControlPlane,
         spawn: Spawn,
+        *,
+        links: Links,
     ) -> None:
         context = RuntimeContext(data.hosted, data.metadata, data.timers, spawn)
         counts = Counts()
@@ -47,7 +49,7 @@ class Coordinators:
         self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.environment))
         txns = build_transaction_coordinator(
             config, data, context, self.groups.runtime,
-            next_producer_id=control.controller.producer_ids.next, spawn=spawn,
+            next_producer_id=control.controller.producer_ids.next, links=links, spawn=spawn,
             memory_bytes=environment.memory_bytes,
         )  # fmt: skip
         self.txns = txns.service

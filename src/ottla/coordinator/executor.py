@@ -40,8 +40,8 @@ class ShardPhase(Enum):
 
 MOVES: Final = {
     ShardPhase.LOADING: frozenset({ShardPhase.ACTIVE, ShardPhase.FAILED}),
-    ShardPhase.ACTIVE: frozenset[ShardPhase](),
-    ShardPhase.FAILED: frozenset[ShardPhase](),
+    ShardPhase.ACTIVE: frozenset({ShardPhase.FAILED}),
+    ShardPhase.FAILED: frozenset({ShardPhase.LOADING}),
 }
 """Losing the leadership removes the entry, from any phase."""
 
@@ -49,12 +49,14 @@ MOVES: Final = {
 class OwnedShard(Generic[S]):
     """One partition of the internal topic that this broker leads."""
 
-    __slots__ = ("deferred", "partition", "phase", "shard", "timers")
+    __slots__ = ("deferred", "load_failures", "partition", "phase", "shard", "timers")
 
     def __init__(self, partition: HostedPartition, shard: S) -> None:
         self.partition = partition
         self.shard = shard
         self.phase = ShardPhase.LOADING
+        self.load_failures = 0
+        """Attempts to load it that failed."""
         self.timers: dict[Hashable, Call] = {}
         self.deferred: list[CoordinatorRecord] = []
         """Replayed already; written with the next records, or after `DEFER_MS`."""

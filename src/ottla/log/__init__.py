@@ -7,7 +7,6 @@ are described in docs/formats/.
 - `results`             the results of an append and of a read, and fatal errors
 - `validate`            checks a record set before a leader appends it (pure)
 - `record_errors`       which records of a set are refused, and why (pure)
-- `plain_append`        which batches `Log.append_plain` validates and appends in one pass
 - `follower_append`     appends batches received from a leader
 - `timestamp_lookup`    offsets by timestamp
 - `aborted_transactions` aborted transactions, and their indexes

@@ -1,7 +1,8 @@
 """One connection without its socket: frames in order, replies in order, how many at a time.
 
 Owns: the slots of requests that are not answered yet, and the replies whose turn has come.
-Never: touches a socket or the event loop; the clock and the answering function are handed in.
+Never: touches a socket or the event loop; the clock and the handler of frames are handed in, and
+a handler may install another one (`Peer.answer`).
 
 Requests start in the order they came. Replies leave in that order too, whatever order they are
 ready in. At most `inflight_max` are unanswered, and only a few of them may wait for a handler to
@@ -35,7 +36,6 @@ class Connection:
     """The order of one peer's requests and replies."""
 
     __slots__ = (
-        "_answer",
         "_answering",
         "_clock",
         "_inflight_limit",
@@ -66,11 +66,11 @@ class Connection:
         self.draining = False
         self.closed = False
         self.wake: Callable[[], None] = _ignore  # something happened outside a turn
-        self._answer = answer
         self._clock = clock
         self.ready: list[RequestSlot] = []  # answered, and every one before them too
         self._answering: RequestSlot | None = None
         peer.on_room = self._on_room
+        peer.answer = answer
 
     @property
     def muted(self) -> bool:
@@ -99,7 +99,7 @@ class Connection:
         Hot: benchmarks/net.py.
         """
         left = limit
-        reader, answer, mono_ns = self.reader, self._answer, self._clock.mono_ns
+        reader, mono_ns = self.reader, self._clock.mono_ns
         inflight, peer = self.inflight, self.peer
         try:
             while left and len(inflight) < self.inflight_max and self.ending is None:
@@ -111,7 +111,7 @@ class Connection:
                 left -= 1
                 slot = RequestSlot(self, reader.api, received_ns, started_ns)
                 self._answering = slot
-                answer(frame, slot)
+                peer.answer(frame, slot)
                 frame.release()  # nobody may look at it later: the memory is read into again
                 slot.local_ns = started_ns = mono_ns()
                 if slot.parts is None:

@@ -42,8 +42,8 @@ class Peer:
 
     __slots__ = (
         "address",
+        "answer",
         "connection_id",
-        "express",
         "is_broker",
         "large",
         "listener",
@@ -66,7 +66,7 @@ class Peer:
         self.principal = "User:ANONYMOUS"
         self.software_name = "unknown"
         self.software_version = "unknown"
-        self.express: Express | None = None
+        self.answer: Answer = _not_connected  # handles each frame; a handler may set another
         self.is_broker = False  # another broker, or this one's own controller
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.large: asyncio.Event | None = None  # of the request that others must not overtake now
@@ -87,12 +87,9 @@ def _ignore() -> None:
     """The callback until a connection sets its own."""
 
 
-class Express(Protocol):
-    """Answers a request that has the same shape as the peer's last one in one step."""
-
-    def __call__(self, frame: memoryview, slot: RequestSlot) -> bool: ...
-
-    def missed(self) -> bool: ...
+def _not_connected(_: memoryview, slot: RequestSlot) -> None:
+    """The handler until a connection sets its own."""
+    raise AssertionError(f"no handler for requests of {slot.peer}")
 
 
 class ReplyOrder(Protocol):

@@ -7,7 +7,6 @@ or the controller.
 - `partition`                one hosted partition: log, role, high watermark; its only writer
 - `hosted_partitions`        the hosted partitions, and listeners for their changes
 - `append`                   produce: append, then wait as acks requires
-- `express_append`           the same in one step, when there is nothing to wait for
 - `transaction_verification` which transactional batches the coordinator must verify first (pure)
 - `read`                     fetch: read, or wait until enough data is there
 - `partition_fetch`          one partition of a fetch: the request and its result

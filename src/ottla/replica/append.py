@@ -192,11 +192,7 @@ class Appender:
             ProducedPartition,
             (partition.log.partition[1], GOOD, first, stamp, start, (), None, None),
         )
-        metrics, total = partition.topic_metrics, self._total
-        metrics.bytes_in.value += size
-        metrics.messages_in.value += count
-        total.bytes_in.value += size
-        total.messages_in.value += count
+        self._hosted.topic_metrics.count_append(partition.topic_metrics, size, count)
         if rolled or partition.waits_for_flush:
             self._flushes.request(partition)
         self._hosted.advance(partition)

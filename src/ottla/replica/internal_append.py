@@ -68,10 +68,9 @@ class InternalAppender:
         if on_appended is not None:
             on_appended(appended.first_offset)
         _, last, _, _, size, count, _, rolled = appended
-        for metrics in (partition.topic_metrics, self._total):
-            metrics.total_produce_requests.value += 1
-            metrics.bytes_in.value += size
-            metrics.messages_in.value += count
+        metrics = self._hosted.topic_metrics
+        metrics.count_request(partition.topic_metrics)
+        metrics.count_append(partition.topic_metrics, size, count)
         if rolled or partition.waits_for_flush:
             self._hosted.request_flush(partition)
         self._hosted.advance(partition)

@@ -27,6 +27,7 @@ from ottla.replica.flush_loop import Ring
 from ottla.replica.transaction_verification import TransactionalBatch
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.links import NoOtherBroker
 
 STATE = TopicPartition(TRANSACTION_STATE, 0)
 OTHER_TP = TopicPartition("u", 0)
@@ -62,7 +63,7 @@ class TxnSide:
         self.timers = timers
         self.parts: TransactionCoordinator = build_transaction_coordinator(
             side.config, side.data, ground, self.offsets,
-            next_producer_id=self._next_id, spawn=tasks.create_task,
+            next_producer_id=self._next_id, links=NoOtherBroker(), spawn=tasks.create_task,
         )  # fmt: skip
         self.txns = self.parts.service
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.avro import arrow_schema
-from ottla.spark.pipelines.formats import NO_VALUE, decoded
+from ottla.spark.pipelines.decoding.avro import arrow_schema
+from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
 from ottla.spark.pipelines.spec import Format
 from tests.spark.pipelines.test_formats import AT, records, told
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.pipelines.dead_letters import (
+from ottla.spark.pipelines.decoding.formats import REASON, decoded
+from ottla.spark.pipelines.dlq.letters import (
     OFFSET_HEADER,
     PARTITION_HEADER,
     PIPELINE_HEADER,
@@ -15,7 +16,6 @@ from ottla.spark.pipelines.dead_letters import (
     header,
     letters,
 )
-from ottla.spark.pipelines.formats import REASON, decoded
 from ottla.spark.pipelines.spec import Format
 from tests.spark.pipelines.test_formats import AT, records
 

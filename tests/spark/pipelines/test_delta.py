@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from ottla.spark.pipelines.delta import DeltaLake
+from ottla.spark.pipelines.lake.delta import DeltaLake
 
 
 def part(folder: Path, name: str, *values: int) -> str:

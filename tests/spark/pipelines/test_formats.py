@@ -10,7 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ottla.model.errors import UserError
 from ottla.spark import rows
-from ottla.spark.pipelines.formats import NO_VALUE, NOT_JSON, REASON, decoded, good, own_columns
+from ottla.spark.pipelines.decoding.formats import (
+    NO_VALUE,
+    NOT_JSON,
+    REASON,
+    decoded,
+    good,
+    own_columns,
+)
 from ottla.spark.pipelines.spec import Format
 
 AT = datetime(2024, 5, 1, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.catalog import load_catalog
 
-from ottla.spark.pipelines.iceberg import IcebergLake
-from ottla.spark.pipelines.lake import catalog_beside
+from ottla.spark.pipelines.lake.iceberg import IcebergLake
+from ottla.spark.pipelines.lake.writer import catalog_beside
 from ottla.spark.pipelines.spec import TableTarget
 from tests.spark.pipelines.test_delta import part
 

@@ -12,15 +12,15 @@ import pytest
 from deltalake import DeltaTable
 
 from ottla.model.clock import SystemClock
-from ottla.spark.pipelines.dead_letters import (
+from ottla.spark.pipelines.decoding.formats import NOT_JSON
+from ottla.spark.pipelines.dlq.letters import (
     OFFSET_HEADER,
     PARTITION_HEADER,
     PIPELINE_HEADER,
     REASON_HEADER,
     TOPIC_HEADER,
 )
-from ottla.spark.pipelines.formats import NOT_JSON
-from ottla.spark.pipelines.replay import REPLAYS_HEADER, replay
+from ottla.spark.pipelines.dlq.replay import REPLAYS_HEADER, Selection, replay
 from tests.spark.pipelines.jobs import Sent, Stage, headers, values
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -128,12 +128,14 @@ def test_route_obeys_headers_then_predicates_and_what_it_cannot_read_can_be_repl
         str(lost.offset),
     )
 
-    assert replay(stage.servers, "orders-dead").sent == {"orders": 1}
+    client = {"bootstrap.servers": stage.servers}
+    assert replay(client, "orders-dead").sent == {("orders", NOT_JSON): 1}
     stage.once(job)
     again = stage.read("orders-dead")
     assert len(again) == 2, "what is still wrong comes back"
     assert {headers(one).get(REPLAYS_HEADER) for one in again} == {None, "1"}
-    assert replay(stage.servers, "orders-dead", to="orders-mended").sent == {"orders-mended": 1}
+    mending = Selection(to="orders-mended")
+    assert replay(client, "orders-dead", mending).sent == {("orders-mended", NOT_JSON): 1}
     (mended,) = stage.read("orders-mended")
     assert headers(mended) == {"mine": "1", REPLAYS_HEADER: "2"}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ottla.spark.pipelines.iceberg import IcebergLake
-from ottla.spark.pipelines.lake import QUERY_ID, BatchWriter, lake_writer
+from ottla.spark.pipelines.lake.iceberg import IcebergLake
+from ottla.spark.pipelines.lake.writer import QUERY_ID, BatchWriter, lake_writer
 from ottla.spark.pipelines.spec import TableTarget
 
 KINDS = ["delta", "iceberg"]

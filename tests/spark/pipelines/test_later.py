@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from ottla.model.clock import SystemClock
-from ottla.spark.pipelines.dead_letters import REASON_HEADER
+from ottla.spark.pipelines.dlq.letters import REASON_HEADER
 from tests.spark.pipelines.arrivals import Arrival, Arrivals
 from tests.spark.pipelines.jobs import Sent, Stage, headers
 

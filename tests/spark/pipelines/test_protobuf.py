@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from pyspark.sql import SparkSession
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.formats import NO_VALUE, decoded
+from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
 from ottla.spark.pipelines.spec import Format
 from tests.spark.pipelines.test_formats import records, told
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.dead_letters import REASON_HEADER
+from ottla.spark.pipelines.dlq.letters import REASON_HEADER
 from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.views import Views
 from tests.spark.pipelines.jobs import Sent, Stage, headers

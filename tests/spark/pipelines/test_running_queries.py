@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from ottla.spark.pipelines.progress import Ends, QueryProgress
 from ottla.spark.pipelines.queries import QueryOutput
+from ottla.spark.pipelines.restarts import RestartPolicy
 from ottla.spark.pipelines.running_queries import (
     END_OFFSETS_EVERY_MS,
     FINISH_MS,
@@ -118,7 +120,78 @@ def test_a_query_whose_python_is_slow_to_start_is_started_again() -> None:
     running.until(Event())
     assert len(batches) == 1
     running, _ = run({"a": SlowQuery(99)})
-    with pytest.raises(QueryFailed, match="connect back"):
+    with pytest.raises(QueryFailed, match="a Python worker did not start within 10 s"):
+        running.until(Event())
+
+
+class PassingTime(Event):
+    """Told to stop after so many seconds; waiting for it takes no time."""
+
+    def __init__(self, clock: ManualClock, limit_s: int) -> None:
+        super().__init__()
+        self._clock = clock
+        self._until_ms = clock.mono_ms() + limit_s * 1_000
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._clock.ns += int((timeout or 0) * 1e9)
+        if self._clock.mono_ms() >= self._until_ms:
+            self.set()
+        return self.is_set()
+
+
+class FailingQuery(Query):
+    """One that fails a little after each start, in one way after another, and then runs on."""
+
+    def __init__(self, clock: ManualClock, *failures: str) -> None:
+        super().__init__()
+        self.isActive = True
+        self._clock = clock
+        self._left = list(failures)
+        self._fails: str | None = None
+        self.starts_ms: list[int] = []
+
+    def start(self) -> Query:
+        self.starts_ms.append(self._clock.mono_ms())
+        self._fails = self._left.pop(0) if self._left else None
+        return self
+
+    def exception(self) -> Exception | None:
+        has_opened = self._clock.mono_ms() > self.starts_ms[-1] + 300
+        return ValueError(self._fails) if has_opened and self._fails else None
+
+
+GONE = "…\nTimeoutError: timed out after 60000 ms; last error: no metadata"
+
+
+def run_failing(*failures: str, attempts: int = 10) -> FailingQuery:
+    clock = ManualClock()
+    query = FailingQuery(clock, *failures)
+    outputs = [QueryOutput("a", query)]  # type: ignore[arg-type]
+    restarts = RestartPolicy(attempts, backoff_ms=1_000, backoff_max_ms=3_000)
+    Run(outputs, dict, clock, [], restarts=restarts).until(PassingTime(clock, 60))
+    return query
+
+
+def test_a_query_without_a_broker_is_started_again_after_growing_pauses() -> None:
+    starts = run_failing(GONE, GONE, GONE, GONE).starts_ms
+    pauses = [later - earlier for earlier, later in pairwise(starts)]
+    assert pauses == [1_500, 2_500, 3_500, 3_500]  # noticed after half a second
+
+
+def test_after_too_many_failures_in_a_row_the_pipeline_ends_and_says_so() -> None:
+    with pytest.raises(QueryFailed, match=r"a: TimeoutError: .*no metadata \(after 2 restarts\)"):
+        run_failing(*[GONE] * 5, attempts=2)
+
+
+def test_a_mistake_is_not_tried_again() -> None:
+    with pytest.raises(QueryFailed, match=r"a: ottla\.UserError: topic: expected a name$"):
+        run_failing("…\nottla.UserError: topic: expected a name")
+
+
+def test_a_query_that_cannot_open_its_sources_fails_at_once() -> None:
+    query = Query(failure=ConnectionError("ConnectionError: no broker at b:9092"))
+    running, _ = run({"a": query})
+    with pytest.raises(QueryFailed, match=r"no broker at b:9092$"):
         running.until(Event())
 
 

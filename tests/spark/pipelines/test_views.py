@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import yaml_file
-from ottla.spark.pipelines.dead_letters import REASON_HEADER, TOPIC_HEADER, letters
+from ottla.spark.pipelines.dlq.letters import REASON_HEADER, TOPIC_HEADER, letters
 from ottla.spark.pipelines.spec import Source
 from ottla.spark.pipelines.views import Views
 from tests.spark.pipelines.test_formats import records

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.formats import NO_VALUE, ORIGIN
-from ottla.spark.pipelines.worker_decoding import with_fields
+from ottla.spark.pipelines.decoding.formats import NO_VALUE, ORIGIN
+from ottla.spark.pipelines.decoding.worker_decoding import with_fields
 from tests.spark.pipelines.test_formats import records, told
 
 FIELDS = pa.schema([("n", pa.int64())])

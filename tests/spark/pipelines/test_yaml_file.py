@@ -10,6 +10,7 @@ import yaml
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines.restarts import RestartPolicy
 from ottla.spark.pipelines.spec import (
     ConsoleTarget,
     DeduplicateStep,
@@ -58,6 +59,17 @@ sync_groups: {target: "other:9092", groups: "g.*", every: 5s}
 def words(**changes: Any) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(GOOD)
     return {**found, **changes}
+
+
+def test_restarts_are_as_the_file_says() -> None:
+    assert yaml_file.parse(words()).restart == RestartPolicy(10, 1_000, 60_000)
+    assert yaml_file.parse(words(restart="never")).restart.attempts == 0
+    told = {"attempts": 3, "backoff": "2s", "backoff_max": "5m"}
+    assert yaml_file.parse(words(restart=told)).restart == RestartPolicy(3, 2_000, 300_000)
+    with pytest.raises(UserError, match=r"restart\.tries: unknown key"):
+        yaml_file.parse(words(restart={"tries": 3}))
+    with pytest.raises(UserError, match=r"restart\.backoff='soon': expected a time"):
+        yaml_file.parse(words(restart={"backoff": "soon"}))
 
 
 def test_a_file_says_all_there_is_to_a_pipeline() -> None:

@@ -7,7 +7,6 @@ gain; the tests compare the bytes with kio's in every version.
 - `produce`  the request, decoded in place, and its reply
 - `fetch`    the reply, as parts with the records of files between them
 - `fetch_response`  the reply, parsed in place by consumers and followers
-- `shape`    requests shaped like the producer's last one, read in one step
 - `parts`    the encoding of parts of both replies
 """
 

@@ -7,15 +7,15 @@
 - `spec`         what a pipeline is made of; plain values
 - `sinks`        parses the sinks of a file; pure
 - `yaml_node`    one mapping of a file: typed access and errors with the path; pure
-- `formats`      decodes the values of a topic into columns
-- `avro`, `protobuf`  two such formats, decoded by `worker_decoding`
+- `decoding`     decodes the values of a topic into columns
 - `views`        sources and steps as Spark's views
-- `dead_letters` rejected rows with reason and origin; `replay` sends them back
+- `dlq`          rejected rows with reason and origin, and their replay
 - `queries`      one streaming query for each sink
-- `lake`         tables in a lake, without a jar: `delta` or `iceberg`
+- `lake`         tables in a lake, without a jar: Delta or Iceberg
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
 - `runner`       runs a pipeline: the function `run`
 - `running_queries` streaming queries: started, watched and stopped; the history of their batches
+- `restarts`     which failures are followed by a restart, and when; pure
 - `progress`     progress of a batch, totals and lag; pure
 - `topic_ends`   end offsets of topics, for the lag
 - `metrics`      progress for Prometheus

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.dead_letters import header, letter, letters
-from ottla.spark.pipelines.formats import REASON, own_columns
-from ottla.spark.pipelines.lake import lake_writer
+from ottla.spark.pipelines.decoding.formats import REASON, own_columns
+from ottla.spark.pipelines.dlq.letters import header, letter, letters
+from ottla.spark.pipelines.lake.writer import lake_writer
 from ottla.spark.pipelines.spec import (
     ConsoleTarget,
     FilesTarget,

@@ -74,8 +74,10 @@ def run(  # noqa: PLR0913 - options of one call, all but the first by keyword
     `progress.jsonl` beside the checkpoints. Without `spark` a session is started, at `master`
     (default: this machine), and stopped at the end; a session that is handed in is left running.
 
-    Raises `UserError` for a mistake in the file or where Java is missing, `QueryFailed` when a
-    query fails (the others are stopped), and `StopTimeout` when queries did not stop in 4 seconds.
+    A query that fails because a broker or a worker is unavailable is started again, as the file's
+    `restart` says. Raises `UserError` for a mistake in the file or where Java is missing,
+    `QueryFailed` when a query fails otherwise (the others are stopped), and `StopTimeout` when
+    queries did not stop in 4 seconds.
     """
     parsed = _parsed(pipeline, overrides)
     if once:
@@ -112,7 +114,9 @@ def _run_on(
     syncs = [] if sync is None else [GroupSyncing(sync, clock)]
     history = History(pipeline.checkpoint)
     with TopicEnds(pipeline.sources, clock) as ends:
-        running = Run(queries, ends, clock, [*listeners, history.on_batch], syncs)
+        running = Run(
+            queries, ends, clock, [*listeners, history.on_batch], syncs, restarts=pipeline.restart
+        )
 
         def run_queries() -> None:
             activate(spark)

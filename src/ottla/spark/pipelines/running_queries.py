@@ -3,12 +3,13 @@
 Owns: the queries from the first start to the last stop, and the history of their batches.
 Never: prints; callers pass listeners that are called for each batch.
 
-A query that fails stops the others: what they have committed stays, and the next run goes on from
-their checkpoints.
+A query whose failure may pass by itself is started again (`restarts`). Any other failure stops all
+queries: what they have committed stays, and the next run goes on from their checkpoints.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Thread
@@ -25,15 +26,16 @@ from ottla.spark.pipelines.progress import (
     query_progress,
 )
 from ottla.spark.pipelines.queries import QueryOutput
+from ottla.spark.pipelines.restarts import WORKER_TIMEOUT, RestartPolicy, is_passing, reason
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+log = logging.getLogger(__name__)
+
 POLL_S: Final = 0.5
 START_POLL_S: Final = 0.05
 START_ATTEMPTS: Final = 5
-WORKER_TIMEOUT: Final = "connect back"
-"""Part of Spark's message for a Python worker that did not start in time."""
 END_OFFSETS_EVERY_MS: Final = 1_000
 FINISH_MS: Final = 1_500
 """How long all queries together may take to finish their current batch when a run ends."""
@@ -41,6 +43,8 @@ FINISH_POLL_S: Final = 0.01
 STOP_MS: Final = 1_500
 """How long queries may take to stop in the middle of a batch; Spark itself has no limit."""
 HISTORY: Final = "progress.jsonl"
+
+NO_RESTARTS: Final = RestartPolicy(attempts=0)
 
 FindEnds: TypeAlias = Callable[[], Ends]
 """Returns the current end offsets of the partitions that are read."""
@@ -62,6 +66,8 @@ class Run:
         clock: Clock,
         listeners: Sequence[Listener],
         background_tasks: Sequence[Callable[[], None]] = (),
+        *,
+        restarts: RestartPolicy = RestartPolicy(),  # noqa: B008 - immutable
     ) -> None:
         self._outputs = outputs
         self._ends = ends
@@ -71,6 +77,10 @@ class Run:
         self._tracker = ProgressTracker()
         self._ends_updated_ms: int | None = None
         self._last_batch: dict[str, int] = {}
+        self._restarts = restarts
+        self._opened: set[str] = set()
+        self._failures: dict[str, int] = {}
+        self._restart_at_ms: dict[str, int] = {}
         self.totals = {output.name: QueryTotal(output.name) for output in outputs}
 
     def until(self, stop: Event) -> None:
@@ -81,24 +91,57 @@ class Run:
             for output in self._outputs:
                 if stop.is_set():
                     break
-                queries[output.name] = _start(output, stop)
+                queries[output.name] = self._start(output, stop)
             while not stop.wait(POLL_S) and self._poll(queries):
+                self._restart(queries, stop)
                 for task in self._background_tasks:
                     task()
         finally:
             self._stop(queries.values())
+        self._restarts = NO_RESTARTS
         self._poll(queries)
 
+    def _start(self, output: QueryOutput, stop: Event) -> StreamingQuery:
+        query = _start(output, stop)
+        if query.exception() is None:
+            self._opened.add(output.name)
+        return query
+
     def _poll(self, queries: Mapping[str, StreamingQuery]) -> bool:
-        """Report new batches to the listeners; whether any query still runs."""
+        """Report new batches to the listeners; whether any query still runs or will."""
         self._update_ends()
         for name, query in queries.items():
             for report in query.recentProgress:
                 self._on_report(name, _as_mapping(report))
             failure = query.exception()
-            if failure is not None:
-                raise QueryFailed(f"{name}: {_reason(failure)}")
-        return any(query.isActive for query in queries.values())
+            if failure is not None and name not in self._restart_at_ms:
+                self._on_failure(name, failure)
+        return bool(self._restart_at_ms) or any(query.isActive for query in queries.values())
+
+    def _on_failure(self, name: str, failure: Exception) -> None:
+        """Plan a restart, or raise.
+
+        A query that has not opened its sources in this run is not started again: an address or a
+        topic may be wrong, which shall be said at once.
+        """
+        failures = self._failures[name] = self._failures.get(name, 0) + 1
+        delay_ms = self._restarts.delay_ms(failures)
+        if delay_ms is None or name not in self._opened or not is_passing(failure):
+            tried = f" (after {failures - 1} restarts)" if failures > 1 else ""
+            raise QueryFailed(f"{name}: {reason(failure)}{tried}")
+        log.warning(
+            "query %s failed, restart %d of %d in %.1f s: %s",
+            name, failures, self._restarts.attempts, delay_ms / 1_000, reason(failure),
+        )  # fmt: skip
+        self._restart_at_ms[name] = self._clock.mono_ms() + delay_ms
+
+    def _restart(self, queries: dict[str, StreamingQuery], stop: Event) -> None:
+        """Start the failed queries again whose time has come."""
+        for output in self._outputs:
+            at_ms = self._restart_at_ms.get(output.name)
+            if at_ms is not None and self._clock.mono_ms() >= at_ms:
+                del self._restart_at_ms[output.name]
+                queries[output.name] = self._start(output, stop)
 
     def _stop(self, queries: Iterable[StreamingQuery]) -> None:
         """Stop queries between two batches, as far as they finish their batch soon enough.
@@ -140,6 +183,7 @@ class Run:
         if batch <= self._last_batch.get(name, -1) or not report.get("numInputRows"):
             return
         self._last_batch[name] = batch
+        self._failures.pop(name, None)
         now_ms = self._clock.wall_ms()
         progress = query_progress(name, report, now_ms)
         position = positions(report)
@@ -199,17 +243,3 @@ def _as_mapping(report: Any) -> Mapping[str, Any]:
     """Spark returns a report as a dict, or as an object that holds one."""
     mapping: Mapping[str, Any] = report if isinstance(report, dict) else report.jsonValue
     return mapping
-
-
-def _reason(failure: Exception) -> str:
-    """The line of a failure that says most: our own error, or else the root cause; Spark wraps
-    both."""
-    cause: Any = failure
-    while getattr(cause, "_cause", None) is not None:
-        cause = cause._cause
-    for text in (str(failure), str(cause)):
-        errors = [line.strip() for line in text.splitlines() if "Error: " in line]
-        if errors:
-            return errors[-1]
-    lines = (line.strip() for line in str(cause).splitlines())
-    return next(filter(None, lines), "the query failed without a message")

@@ -1,6 +1,6 @@
 """What a pipeline is made of: plain values, as a file says them.
 
-Owns no behaviour. `file` reads them, `views` and `outputs` carry them out.
+Owns no behaviour. `yaml_file` parses them, `views` and `queries` carry them out.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from ottla.spark.pipelines.restarts import RestartPolicy
 
 
 @dataclass(frozen=True)
@@ -153,3 +155,4 @@ class Pipeline:
     sinks: tuple[Sink, ...]
     spark: Mapping[str, str] = field(default_factory=dict)
     group_sync: GroupSync | None = None
+    restart: RestartPolicy = field(default_factory=RestartPolicy)

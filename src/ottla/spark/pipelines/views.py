@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.formats import ORIGIN, REASON, decoded, good
+from ottla.spark.pipelines.decoding.formats import ORIGIN, REASON, decoded, good
 from ottla.spark.pipelines.spec import (
     DeduplicateStep,
     Pipeline,

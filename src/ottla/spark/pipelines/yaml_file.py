@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from ottla.model.errors import UserError
 from ottla.spark.options import stream_source
 from ottla.spark.parsed_options import parse_duration_ms
+from ottla.spark.pipelines.restarts import RestartPolicy
 from ottla.spark.pipelines.sinks import sink
 from ottla.spark.pipelines.spec import (
     DeduplicateStep,
@@ -42,6 +43,7 @@ BOOTSTRAP: Final = "localhost:9092"
 FORMATS: Final = ("json", "avro", "protobuf", "string", "binary")
 SUBSCRIPTIONS: Final = {"topic": "subscribe", "pattern": "subscribePattern", "assign": "assign"}
 TRIGGERS: Final = re.compile(r"once|\d+ (millisecond|second|minute|hour)s?")
+NEVER: Final = "never"
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -125,6 +127,7 @@ def parse(values: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
         sinks,
         top.table("spark"),
         _group_sync(top, bootstrap),
+        _restart(top),
     )
     top.done()
     _check_names(pipeline)
@@ -147,6 +150,24 @@ def _group_sync(top: Node, bootstrap: str) -> GroupSync | None:
     sync = GroupSync(origin, target, node.text("groups", ".*"), every)
     node.done()
     return sync
+
+
+def _restart(top: Node) -> RestartPolicy:
+    """`restart: never`, or a mapping; absent: the defaults."""
+    if top.raw("restart") == NEVER:
+        return RestartPolicy(attempts=0)
+    if not top.has("restart"):
+        return RestartPolicy()
+    node, usual = top.node("restart"), RestartPolicy()
+    policy = RestartPolicy(
+        node.number("attempts", usual.attempts),
+        parse_duration_ms(node.at("backoff"), node.text("backoff", f"{usual.backoff_ms}ms")),
+        parse_duration_ms(
+            node.at("backoff_max"), node.text("backoff_max", f"{usual.backoff_max_ms}ms")
+        ),
+    )
+    node.done()
+    return policy
 
 
 def _source(name: str, node: Node, defaults: Defaults, folder: Path) -> Source:

@@ -1,0 +1,127 @@
+"""Values in Protobuf, decoded on the workers: Spark's own reader is a jar.
+
+Owns: which Arrow type a field becomes. Messages come from a file of descriptors
+(`protoc --include_imports --descriptor_set_out=x.desc`), so no generated code is needed. The file
+is read on the driver and travels to the workers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ottla.model.errors import UserError
+from ottla.spark.pipelines.decoding.worker_decoding import Decode, with_fields
+from ottla.spark.pipelines.spec import Format
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+def decoded(origin: DataFrame, format: Format, where: str) -> DataFrame:
+    try:
+        from google.protobuf import descriptor_pool  # noqa: F401
+    except ImportError:
+        raise UserError("format protobuf needs a package: pip install 'ottla[protobuf]'") from None
+    descriptors = Path(format.schema).read_bytes()
+    message = format.message
+    fields = arrow_schema(descriptors, message, where)
+    return with_fields(origin, fields, lambda: decoder(descriptors, message), where)
+
+
+def decoder(descriptors: bytes, message: str) -> Decode:
+    from google.protobuf import message_factory
+
+    kind: Any = message_factory.GetMessageClass(_descriptor(descriptors, message))
+
+    def decode(value: bytes) -> dict[str, Any]:
+        made = kind()
+        made.ParseFromString(value)
+        return _fields(made)
+
+    return decode
+
+
+def arrow_schema(descriptors: bytes, message: str, where: str) -> pa.Schema:
+    import pyarrow as pa
+
+    try:
+        descriptor = _descriptor(descriptors, message)
+    except Exception as mistake:
+        raise UserError(f"{where}: message {message}: {mistake}") from None
+    return pa.schema([(one.name, _arrow(one, ())) for one in descriptor.fields])
+
+
+def _descriptor(descriptors: bytes, message: str) -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    found = descriptor_pb2.FileDescriptorSet()
+    found.ParseFromString(descriptors)
+    pool = descriptor_pool.DescriptorPool()
+    for file in found.file:
+        pool.Add(file)
+    return pool.FindMessageTypeByName(message)
+
+
+def _arrow(field: Any, above: tuple[str, ...]) -> Any:
+    import pyarrow as pa
+
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        key, value = field.message_type.fields
+        return pa.map_(_arrow(key, above), _arrow(value, above))
+    one = _single(field, above)
+    return pa.list_(one) if field.is_repeated else one
+
+
+def _single(field: Any, above: tuple[str, ...]) -> Any:
+    import pyarrow as pa
+
+    if field.message_type is not None:
+        name = field.message_type.full_name
+        if name == "google.protobuf.Timestamp":
+            return pa.timestamp("us", tz="UTC")
+        if name in above:
+            raise UserError(f"{name} is recursive; recursive messages are not supported")
+        inner = field.message_type.fields
+        return pa.struct([(one.name, _arrow(one, (*above, name))) for one in inner])
+    return {
+        field.CPPTYPE_INT32: pa.int32(),
+        field.CPPTYPE_INT64: pa.int64(),
+        field.CPPTYPE_UINT32: pa.int64(),
+        field.CPPTYPE_UINT64: pa.decimal128(20),
+        field.CPPTYPE_DOUBLE: pa.float64(),
+        field.CPPTYPE_FLOAT: pa.float32(),
+        field.CPPTYPE_BOOL: pa.bool_(),
+        field.CPPTYPE_ENUM: pa.string(),
+        field.CPPTYPE_STRING: pa.binary() if field.type == field.TYPE_BYTES else pa.string(),
+    }[field.cpp_type]
+
+
+def _fields(message: Any) -> dict[str, Any]:
+    return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def _value(message: Any, field: Any) -> Any:
+    value = getattr(message, field.name)
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        of = field.message_type.fields_by_name["value"]
+        return [(key, _plain(value[key], of)) for key in value]
+    if field.is_repeated:
+        return [_plain(one, field) for one in value]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _plain(value, field)
+
+
+def _plain(value: Any, field: Any) -> Any:
+    if field.enum_type is not None:
+        named = field.enum_type.values_by_number.get(value)
+        return str(value) if named is None else named.name
+    if field.message_type is None:
+        return value
+    if field.message_type.full_name == "google.protobuf.Timestamp":
+        from datetime import UTC
+
+        return value.ToDatetime(tzinfo=UTC)
+    return _fields(value)

@@ -1,0 +1,53 @@
+"""Which failures are followed by a restart, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.spark.pipelines.restarts import SLOW_WORKER, RestartPolicy, is_passing, reason
+
+PASSING = (
+    "ConnectionRefusedError: [Errno 111]",
+    "TimeoutError: timed out after 60000 ms; last error: no metadata from any of: a:9092",
+    "ottla.model.errors.KafkaError: coordinator_not_available",
+    "ottla.client.errors.AbortNeeded: transaction_abortable",
+    "SocketTimeoutException: Timed out while waiting for the Python worker to connect back",
+    "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+    "Job aborted due to stage failure: … ExecutorLostFailure (executor 1 exited …)",
+)
+LASTING = (
+    "ottla.model.errors.UserError: subscribe: there is no topic orders",
+    "ottla.spark.offsets.DataLost: orders-0: the partition no longer exists",
+    "ottla.spark.commit_decisions.Superseded: another run of this query is active",
+    "ottla.model.errors.KafkaError: topic_authorization_failed",
+    "ValueError: it broke",
+)
+
+
+@pytest.mark.parametrize("text", PASSING)
+def test_what_passes_by_itself_is_tried_again(text: str) -> None:
+    assert is_passing(ValueError(f"[STREAM_FAILED] …\n{text}\n\tat x"))
+
+
+@pytest.mark.parametrize("text", LASTING)
+def test_what_would_fail_again_is_not(text: str) -> None:
+    assert not is_passing(ValueError(f"[STREAM_FAILED] …\n{text}\n\tat x"))
+
+
+def test_the_cause_of_sparks_own_exceptions_counts() -> None:
+    outer = ValueError("[STREAM_FAILED]")
+    outer._cause = ValueError("TimeoutError: no metadata")  # type: ignore[attr-defined]
+    assert is_passing(outer)
+    assert reason(outer) == "TimeoutError: no metadata"
+
+
+def test_a_slow_python_start_is_explained_in_one_line() -> None:
+    trace = "\n".join(f"\tat org.apache.spark.X.y(X.scala:{line})" for line in range(100))
+    assert reason(ValueError(f"{PASSING[4]}\n{trace}")) == SLOW_WORKER
+
+
+def test_pauses_double_up_to_the_longest_and_then_it_gives_up() -> None:
+    policy = RestartPolicy(attempts=4, backoff_ms=100, backoff_max_ms=350)
+    assert [policy.delay_ms(count) for count in range(1, 6)] == [100, 200, 350, 350, None]
+    assert RestartPolicy(attempts=10**6).delay_ms(10**6) == 60_000
+    assert RestartPolicy(attempts=0).delay_ms(1) is None
