@@ -7,12 +7,14 @@ from typing import Any, Final
 from ottla.api import (
     alter_configs,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     create_partitions,
     create_topics,
     delete_topics,
     describe_cluster,
     describe_configs,
     describe_topic_partitions,
+    describe_user_scram_credentials,
     elect_leaders,
     find_coordinator,
     incremental_alter_configs,
@@ -24,6 +26,7 @@ from ottla.api.config_resources import Kind
 from ottla.api.interbroker import (
     alter_partition,
     controlled_shutdown,
+    envelope,
     leader_and_isr,
     stop_replica,
     update_metadata,
@@ -303,6 +306,20 @@ CASES: Final = (
         ),
     ),
     Case(
+        describe_user_scram_credentials.API,
+        {"users": None},
+        code,
+        CLUSTER_NO,
+        ((cluster(O.DESCRIBE), E.none),),
+    ),
+    Case(
+        alter_user_scram_credentials.API,
+        {"deletions": [{"name": "nobody", "mechanism": 1}], "upsertions": []},
+        result,
+        CLUSTER_NO,
+        ((cluster(O.ALTER), E.resource_not_found),),
+    ),
+    Case(
         list_config_resources.API,
         {"resource_types": []},
         lambda said: (said.error_code, bool(said.config_resources)),
@@ -345,6 +362,13 @@ CASES: Final = (
         code,
         CLUSTER_NO,
         to_brokers=E.stale_broker_epoch,
+    ),
+    Case(
+        envelope.API,
+        {"request_data": b"", "request_principal": None, "client_host_address": b""},
+        code,
+        CLUSTER_NO,
+        to_brokers=E.invalid_request,
     ),
     Case(
         controlled_shutdown.API,

@@ -11,7 +11,7 @@ import pytest
 from ottla.api.interbroker.alter_partition import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode as E
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerEpoch, TopicPartition
 from ottla.store import paths
 from ottla.store.nodes import StateNode
 from tests.api.asking import ask
@@ -110,7 +110,7 @@ def test_who_restarted_or_left_or_leaves_cannot_come_into_the_set() -> None:
             assert refused.error_code is E.ineligible_replica
             refused = await brokers.propose((1, mine), (3, -1))
             assert refused.error_code is E.ineligible_replica
-            await brokers.one.controller.controlled_shutdown(brokers.two.id, other)
+            await brokers.one.controller.controlled_shutdown(brokers.two.id, BrokerEpoch(other))
             refused = await brokers.propose((1, mine), (2, other))
             assert refused.error_code is E.ineligible_replica
             await brokers.plane.kill(2)
