@@ -39,7 +39,7 @@ from ottla.replica.transitions import PartitionTransition
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
-from ottla.store.nodes import StateNode
+from ottla.store.nodes import StateNode, TopicNode
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
 from tests.fakes.isr_controller import IsrController
@@ -118,6 +118,7 @@ class DataSide:
         """What a LeaderAndIsr and an UpdateMetadata would say, and the store with them."""
         in_sync = replicas if isr is None else isr
         state = StateNode(leader, LeaderEpoch(epoch), in_sync, ControllerEpoch(1))
+        await self._add_to_topic(key, replicas)
         path = paths.partition_state(key)
         version = await self._put(path, state.encode())
         assigned = LeaderAssignment(leader, LeaderEpoch(epoch), in_sync, replicas, version)
@@ -128,6 +129,17 @@ class DataSide:
         brokers = tuple(BrokerMetadata(broker, {}) for broker in replicas)
         self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, told)]))
         return self.hosted.get(key)
+
+    async def _add_to_topic(self, key: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
+        path = paths.topic(key.topic)
+        node = await self.store.get(path)
+        known = TopicNode.decode(node.data).partitions if node is not None and node.data else {}
+        topic = TopicNode(TOPIC_ID, {**known, key.partition: replicas})
+        await self._put(path, topic.encode())
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove it from the store, as the controller does last."""
+        await self._put(paths.topic(name), TopicNode(TOPIC_ID, {}).encode())
 
     def forget(self, key: TopicPartition) -> None:
         """What an UpdateMetadata says of a partition that is deleted."""

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
+from ottla.broker.link_security import LinkSecurity
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
@@ -106,6 +107,9 @@ class _LocalExchange:
         if not self.reply.done():
             self.reply.set_exception(ConnectionAbortedError(reason))
 
+    def throttle(self, delay_ms: int) -> None:
+        """Brokers are not throttled."""
+
 
 class BrokerLinks:
     def __init__(
@@ -121,6 +125,8 @@ class BrokerLinks:
         """The name of the inter-broker listener."""
         self.answer: Answer | None = None
         """The dispatch of this broker; set before the first request."""
+        self.security: LinkSecurity | None = None
+        """TLS and login of every connection to another broker; None: neither."""
         self._metadata = metadata
         self._clock = clock
         self._dice = dice
@@ -139,7 +145,12 @@ class BrokerLinks:
     ) -> BrokerLink:
         """A link to this address, which the caller closes. It connects at the first request."""
         client_id = f"broker-{self.broker_id}-{purpose}"
-        return BrokerLink(host, port, self._clock, self._dice, client_id, limits=limits)
+        security = self.security
+        return BrokerLink(
+            host, port, self._clock, self._dice, client_id, limits=limits,
+            login=None if security is None else security.login,
+            tls=None if security is None else security.tls,
+        )  # fmt: skip
 
     def address_of(self, broker: BrokerId) -> Address | None:
         """Where a live broker listens for brokers; None if the metadata cache lacks it."""

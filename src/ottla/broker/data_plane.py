@@ -191,15 +191,6 @@ class DataPlane:
         if not self._directories.online:
             raise NoLogDirectoryOnline.of(self._directories)
 
-    def may_have_log(self, partition: TopicPartition) -> bool:
-        """Whether a log of it is here, or may be in a log directory that is offline."""
-        directories = self._directories
-        return (
-            partition in directories.logs
-            or partition in self.hosted.offline
-            or len(directories.online) < len(directories.all)
-        )
-
     def _parallelism(self) -> Parallelism:
         environment = self._replica_environment
         return parallelism(

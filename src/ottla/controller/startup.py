@@ -12,6 +12,7 @@ from ottla.controller import (
     brokers,
     deletion,
     election,
+    lost_disks,
     partitions,
     reassignment,
     replicas,
@@ -58,6 +59,7 @@ def on_elected(state: ControllerState, event: Elected) -> Step:
     draft.requests.send_live_brokers_first(event.brokers)
     all_partitions = [tp for tp, _ in draft.state.partitions()]
     draft.requests.metadata(event.brokers, all_partitions)
+    lost_disks.leave_isrs(draft, event.lost_disks)
     renewed = _remove_restarted(draft, event)
     brokers.start_replicas(draft, event.brokers)
     _elect_leaders(draft, event, [tp for tp in all_partitions if tp not in renewed])
@@ -75,7 +77,7 @@ def _remove_restarted(draft: Draft, event: Elected) -> set[TopicPartition]:
     epoch; returns these partitions.
     """
     renewed: set[TopicPartition] = set()
-    for name, topic in event.topics.items():
+    for name, topic in list(draft.topics.items()):
         if name in draft.state.deletions:
             continue
         for number, partition in topic.partitions.items():

@@ -46,6 +46,7 @@ from ottla.log.timestamp_lookup import TimestampOffset
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicId, TopicPartition
+from ottla.model.tuples import new
 from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
 from ottla.protocol.records.header import LOG_APPEND_TIME_BIT
 
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Appended", "CorruptLog", "Flush", "Log", "Origin", "Read", "TimestampOffset"]
 
 HEAD_SIZE: Final = HEAD.size
-_new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 
 
 class Log:
@@ -199,7 +199,7 @@ class Log:
         else:
             buffers = (HEAD.pack(first, header.length, leader_epoch), content[HEAD_SIZE:])
         last, newest = first + header.last_offset_delta, header.max_timestamp
-        rolled = self._write(buffers, _new(SegmentPosition, (first, last, newest, size)), now_ms)
+        rolled = self._write(buffers, new(SegmentPosition, (first, last, newest, size)), now_ms)
         if leader_epoch != self._epochs.latest:
             self._epochs.assign(leader_epoch, first)
         if produced:
@@ -207,7 +207,7 @@ class Log:
         if self._end_offset - self._recovery_point >= config.flush_messages:
             self.flush()
         stamp = newest if header.attributes & LOG_APPEND_TIME_BIT else -1
-        return _new(
+        return new(
             Appended, (first, last, stamp, self._start_offset, size, header.count, False, rolled)
         )
 
@@ -223,11 +223,14 @@ class Log:
         self._end_offset = mark.last_offset + 1
         return rolled
 
-    def append_validated(self, batch: memoryview, header: BatchHeader, leader_epoch: int) -> Offset:
+    def append_validated(
+        self, batch: memoryview, header: Sequence[int], leader_epoch: int
+    ) -> Offset:
         """Append as leader a batch that needs no decision: its first offset. Hot.
 
-        The caller has checked all that `append` checks, that the active segment has room, and that
-        a producer in the header sends its next sequence outside a transaction.
+        `header` has the fields of a `BatchHeader`. The caller has checked all that `append` checks,
+        that the active segment has room, and that a producer in the header sends its next sequence
+        outside a transaction.
         """
         first = self._end_offset
         (

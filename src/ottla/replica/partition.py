@@ -194,10 +194,10 @@ class HostedPartition:
             return False
         log = self.log
         own_end = log.end_offset if self._flush_from is None else self._flush_from
-        if own_end <= log.high_watermark:
-            return False
         if not leadership.followers:  # nobody else to wait for
             return log.raise_high_watermark(own_end)
+        if own_end <= log.high_watermark:
+            return False
         environment = self._environment
         watermark = leadership.high_watermark(
             own_end,

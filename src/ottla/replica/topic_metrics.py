@@ -76,19 +76,12 @@ class BrokerTopicMetrics:
             metrics = self._topics[topic] = TopicMetrics(self._registry, topic)
         return metrics
 
-    def count_request(self, metrics: TopicMetrics | None) -> None:
-        """A partition of a produce request; without metrics if it is not hosted here."""
-        self.all.total_produce_requests.value += 1
-        if metrics is not None:
-            metrics.total_produce_requests.value += 1
-
-    def count_append(self, metrics: TopicMetrics, size: int, records: int) -> None:
-        """A batch has been appended for a producer, or by a coordinator. Hot."""
-        total = self.all
-        metrics.bytes_in.value += size
-        metrics.messages_in.value += records
-        total.bytes_in.value += size
-        total.messages_in.value += records
+    def count_append(self, topic: TopicMetrics, size: int, records: int, requests: int = 1) -> None:
+        """A batch has been appended; `requests` is 0 if its request has been counted. Hot."""
+        for metrics in (topic, self.all):
+            metrics.total_produce_requests.value += requests
+            metrics.bytes_in.value += size
+            metrics.messages_in.value += records
 
     def forget(self, topic: str) -> None:
         """The topic is gone from this broker."""
