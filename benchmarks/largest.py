@@ -448,6 +448,19 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
         Largest(lambda size: {"topics": _ids(size, "partition_indexes"), "timeout": TIMEOUT_MS}),
     ),
     "OffsetDelete": (Largest(lambda size: {"group_id": "large", "topics": _by_topic(size)}),),
+    "SaslHandshake": (Largest(lambda size: {"mechanism": "PLAIN"}),),
+    "SaslAuthenticate": (Largest(lambda size: {"auth_bytes": b"token"}),),
+    "DescribeUserScramCredentials": (
+        Largest(lambda size: {"users": [{"name": name} for name in size.named("u")]}),
+    ),
+    "AlterUserScramCredentials": (
+        Largest(
+            lambda size: {
+                "deletions": [{"name": name, "mechanism": 1} for name in size.named("u")],
+                "upsertions": [],
+            }
+        ),
+    ),
     "DescribeCluster": (
         Largest(
             lambda size: {

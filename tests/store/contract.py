@@ -25,6 +25,7 @@ from ottla.store.port import (
     Set,
     Store,
     StoreError,
+    owner_of,
 )
 
 Promise: TypeAlias = Callable[[Store], Awaitable[None]]
@@ -150,8 +151,8 @@ async def an_ephemeral_names_the_session_that_owns_it(store: Store) -> None:
     assert mine is not None
     assert kept is not None
     assert mine.owner == store.sessions[-1]
-    assert store.owner_of(mine) is Owner.THIS_SESSION
-    assert (kept.owner, store.owner_of(kept)) == (0, Owner.ANOTHER)
+    assert owner_of(mine, store) is Owner.THIS_SESSION
+    assert (kept.owner, owner_of(kept, store)) == (0, Owner.ANOTHER)
 
 
 async def starting_an_open_session_changes_nothing(store: Store) -> None:
@@ -345,8 +346,8 @@ async def a_suspended_session_keeps_its_ephemerals_and_its_id(
     assert list(store.sessions) == sessions
     seen = await other.get("/mine")
     assert seen is not None
-    assert store.owner_of(seen) is Owner.THIS_SESSION
-    assert other.owner_of(seen) is Owner.ANOTHER
+    assert owner_of(seen, store) is Owner.THIS_SESSION
+    assert owner_of(seen, other) is Owner.ANOTHER
 
 
 class Heard:

@@ -28,6 +28,7 @@ from ottla.api.api_versions import unsupported_version
 from ottla.api.authorise import acts_as_broker, check
 from ottla.api.handling import handle
 from ottla.api.services import Services
+from ottla.api.throttling import TimedWork, throttled
 from ottla.controller.runtime.forwarding import ForwardedRequest
 from ottla.delay.slices import finished
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
@@ -91,13 +92,14 @@ class Dispatch:
                     or not self._at_once(api, call, request, slot)
                 ):
                     whole = bytes(frame) if self._is_forwarded(api) else b""
-                    self._later(slot, self._answer(api, call, request, slot, whole), len(frame))
+                    work = self._answer(api, call, request, slot, whole)
+                    self._later(call, slot, work, len(frame))
             elif peer.unstarted:
-                self._later(slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
+                self._later(call, slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
             else:
                 api.raw(call, frame, slot, self._services)
         except TooManyValues:
-            self._later(slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
+            self._later(call, slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
 
     def _at_once(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> bool:
         """Reply without a task if possible; whether it was."""
@@ -105,6 +107,7 @@ class Dispatch:
         assert api.refuse is not None
 
         def done(fields: Fields) -> None:
+            fields = throttled(call, slot, self._services, fields)
             slot.reply((wire.reply(call, fields),))
 
         try:
@@ -119,8 +122,12 @@ class Dispatch:
             done(api.refuse(request, ErrorCode.unknown_server_error, None))
         return True
 
-    def _later(self, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int) -> None:
+    def _later(
+        self, call: Call, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int
+    ) -> None:
         memory = self._memory
+        if self._services.quotas.in_force and not slot.peer.is_broker:
+            work = TimedWork(work, call, slot, self._services)
         if size < COUNTED_FROM_BYTES:
             started = self._spawn(work)
         elif memory.is_exhausted and not acts_as_broker(slot.peer, self._services):
@@ -189,6 +196,7 @@ class Dispatch:
             return
         try:
             fields = await handle(api, request, Context(call, slot.peer, self._services))
+            fields = throttled(call, slot, self._services, fields)
             if wire.is_large(fields):
                 slot.reply([await finished(wire.reply_in_pieces(call, fields))])
             else:

@@ -26,9 +26,12 @@ from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 from ottla.security.authorizer import Authorizer
+from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.security.quotas.rates import Windows
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
+from ottla.shared_state.quota_store import QuotaStore
 from ottla.shared_state.registration import Registration
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode, EndpointNode
@@ -73,6 +76,14 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
+        self.quotas = ClientQuotas(
+            Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
+            Windows(
+                settings.controller_quota_window_num,
+                settings.controller_quota_window_size_seconds * 1000,
+            ),
+        )
+        self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
         listeners = Listeners.of(settings)
         control_listener = listeners.control_plane or listeners.inter_broker
@@ -99,10 +110,12 @@ class ControlPlane:
         )
         self._config = config
         self._authorizer = authorizer
+        self._random_bytes = environment.random_bytes
 
     async def load(self) -> None:
         """Read dynamic settings and ACLs from the metadata store."""
         await self.configs.load()
+        await self.configs.load_secret(self._random_bytes)
         await self.acls.load()
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:

@@ -24,6 +24,7 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
+from ottla.store.nodes import LogDirsNode
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -47,10 +48,13 @@ class Elected(NamedTuple):
     restarted: bool = False
     """This broker has just started, and no controller noticed: it may have lost records of the
     partitions that it leads."""
+    lost_disks: Mapping[BrokerId, LogDirsNode] = NOTHING
+    """Brokers that lost log directories, with those that they have now."""
 
 
 class LiveBrokersChanged(NamedTuple):
     brokers: Mapping[BrokerId, BrokerState]
+    lost_disks: Mapping[BrokerId, LogDirsNode] = NOTHING
 
 
 class BrokerBehind(NamedTuple):

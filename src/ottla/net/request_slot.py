@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ottla.net.limits import UNSTARTED_MAX
 
@@ -47,6 +47,7 @@ class Peer:
         "is_broker",
         "large",
         "listener",
+        "login",
         "on_room",
         "port",
         "principal",
@@ -66,6 +67,7 @@ class Peer:
         self.principal = "User:ANONYMOUS"
         self.software_name = "unknown"
         self.software_version = "unknown"
+        self.login: Any = None  # of a SASL listener: who logs the client in, and again
         self.answer: Answer = _not_connected  # handles each frame; a handler may set another
         self.is_broker = False  # another broker, or this one's own controller
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
@@ -101,6 +103,8 @@ class ReplyOrder(Protocol):
     def on_reply(self, slot: RequestSlot) -> None: ...
 
     def end(self, reason: str) -> None: ...
+
+    def throttle(self, delay_ms: int) -> None: ...
 
 
 class RequestSlot:
@@ -141,6 +145,17 @@ class RequestSlot:
         assert self.parts is None, "this request is already answered"
         self.parts = parts
         self._order.on_reply(self)
+
+    def throttle(self, delay_ms: int) -> None:
+        """Start no further request of this connection for so long; the answer is not delayed."""
+        self._order.throttle(delay_ms)
+
+    def busy_ns(self, now_ns: int) -> int:
+        """How long the event loop was busy with it in the call that started it."""
+        try:
+            return self.local_ns - self.started_ns
+        except AttributeError:  # that call has not ended
+            return now_ns - self.started_ns
 
     def reply_nothing(self) -> None:
         """The request wants no answer (acks=0)."""
