@@ -335,7 +335,7 @@ def render(step: Step) -> Iterator[str]:
     yield from (f"write  {_op(op)}" for op in step.writes)
     for send in step.sends:
         yield from _send(send)
-    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer in step.replies)
+    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer, _ in step.replies)
     yield from (f"warn   {text}" for text in step.warnings)
 
 
