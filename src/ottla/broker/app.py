@@ -181,7 +181,8 @@ class App:
         data.check_directories()  # loading and registering wrote to each of them
         await listener_set.serve()
         await self._start_metrics_server(stack)
-        stack.callback(coordination.close)  # closed first: ends requests of waiting members
+        stack.callback(coordination.close)  # ends requests of waiting members
+        stack.push_async_callback(control.hand_over)  # first, while this broker still serves
 
     def _links(self, stack: AsyncExitStack, metadata: MetadataCache) -> BrokerLinks:
         environment, listener = self._environment, Listeners.of(self.config).inter_broker

@@ -265,7 +265,7 @@ class Controller:
         return answer
 
     def _has_all_topics(self, image: Image) -> bool:
-        if image.controller_id is None:
+        if not image.is_whole:
             return False
         state = self._loop.state  # empty unless this is the controller
         return image.topics.keys() >= state.topics.keys() - state.deletions.keys()

@@ -55,6 +55,8 @@ class PublishedPartition(NamedTuple):
 class UpdateMetadata(NamedTuple):
     brokers: tuple[BrokerId, ...]
     partitions: tuple[PublishedPartition, ...]
+    full: bool = False
+    """True when it names every partition: the receivers drop all others."""
 
 
 Send: TypeAlias = LeaderAndIsr | StopReplica | UpdateMetadata

@@ -58,7 +58,7 @@ def on_elected(state: ControllerState, event: Elected) -> Step:
     draft.writes += [store_operations.delete_deletion(name) for name in sorted(refused)]
     draft.requests.send_live_brokers_first(event.brokers)
     all_partitions = [tp for tp, _ in draft.state.partitions()]
-    draft.requests.metadata(event.brokers, all_partitions)
+    draft.requests.full_metadata(event.brokers, all_partitions)
     lost_disks.leave_isrs(draft, event.lost_disks)
     renewed = _remove_restarted(draft, event)
     brokers.start_replicas(draft, event.brokers)
