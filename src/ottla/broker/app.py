@@ -17,7 +17,7 @@ from typing import Any
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
-from ottla.api.services import Identity, Services
+from ottla.api.services import BrokerContext, Services
 from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
@@ -30,6 +30,7 @@ from ottla.broker.listeners import ListenerSet
 from ottla.broker.memory import memory_shares
 from ottla.broker.metadata_store import choose_store, open_store
 from ottla.broker.metrics_server import MetricsServer
+from ottla.broker.transaction_coordinator import ClusterAccess
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
@@ -44,7 +45,6 @@ from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
-from ottla.store.port import Store
 
 
 def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
@@ -153,11 +153,12 @@ class App:
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = self._coordinators(data, control, links, store, tasks)
+        access = ClusterAccess(links, store, control.shared.producer_ids.next)
+        coordination = Coordinators(environment, self.dynamic, data, access, tasks.create_task)
         services = Services(
-            Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
-            metadata, control.controller, data.services, coordination.groups, coordination.txns,
-            control.quotas,
+            BrokerContext(*identity[:2], listeners, environment.clock), self.dynamic, authorizer,
+            metadata, control.controller, control.shared, data.services, coordination.groups,
+            coordination.txns,
         )  # fmt: skip
         network = self._network()
         links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
@@ -195,19 +196,6 @@ class App:
         if self.config.zookeeper_connect is not None:
             await listener_set.serve()  # the controller may be another broker, which calls us
         await control.controller.wait_started()
-
-    def _coordinators(
-        self,
-        data: DataPlane,
-        control: ControlPlane,
-        links: BrokerLinks,
-        store: Store,
-        tasks: asyncio.TaskGroup,
-    ) -> Coordinators:
-        environment, spawn = self._environment, tasks.create_task
-        return Coordinators(
-            environment, self.dynamic, data, control, spawn, links=links, store=store
-        )
 
     def _network(self) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}

@@ -10,8 +10,10 @@ import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
+from ottla.api.services import SharedState
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
 from ottla.broker.environment import Environment
+from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
@@ -57,6 +59,16 @@ class ControllerLinks:
         return self._links.open(*address, "controller")
 
 
+def _client_quotas(settings: BrokerConfig) -> ClientQuotas:
+    return ClientQuotas(
+        Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
+        Windows(
+            settings.controller_quota_window_num,
+            settings.controller_quota_window_size_seconds * 1000,
+        ),
+    )
+
+
 class ControlPlane:
     def __init__(
         self,
@@ -76,15 +88,11 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
-        self.quotas = ClientQuotas(
-            Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
-            Windows(
-                settings.controller_quota_window_num,
-                settings.controller_quota_window_size_seconds * 1000,
-            ),
-        )
+        self.quotas = _client_quotas(settings)
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
+        producer_ids = ProducerIds(store, links.broker_id)
+        self.shared = SharedState(self.configs, self.acls, producer_ids, self.quotas)
         listeners = Listeners.of(settings)
         control_listener = listeners.control_plane or listeners.inter_broker
         self.loop = ControllerLoop(
@@ -101,10 +109,7 @@ class ControlPlane:
         self.controller = Controller(
             self.loop,
             config,
-            self.configs,
-            ProducerIds(store, links.broker_id),
             MetadataWaiter(metadata),
-            acls=self.acls,
             dice=environment.dice,
             forwarder=None if alone else Forwarder(self.channel, environment.clock),
         )
