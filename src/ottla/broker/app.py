@@ -161,11 +161,7 @@ class App:
         network = self._network()
         dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         links.answer = dispatch
-        security = ListenerSecurity(
-            self.dynamic, control.configs.credentials, environment, network, dispatch
-        )
-        security.links = links.security
-        stack.callback(security.close)
+        security = self._security(stack, control, links, network)
         listener_set = ListenerSet(network, dispatch, environment.host_name, security)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
@@ -188,6 +184,17 @@ class App:
             links.security = LinkSecurity(self.config, environment.clock)
         stack.callback(links.close)
         return links
+
+    def _security(
+        self, stack: AsyncExitStack, control: ControlPlane, links: BrokerLinks, network: Network
+    ) -> ListenerSecurity:
+        assert links.answer is not None
+        security = ListenerSecurity(
+            self.dynamic, control.configs.credentials, self._environment, network, links.answer
+        )
+        security.links = links.security
+        stack.callback(security.close)
+        return security
 
     async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
         if self.config.zookeeper_connect is not None:
