@@ -23,7 +23,14 @@ from ottla.api import (
     metadata,
 )
 from ottla.api.config_resources import Kind
-from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
+from ottla.api.interbroker import (
+    alter_partition,
+    controlled_shutdown,
+    envelope,
+    leader_and_isr,
+    stop_replica,
+    update_metadata,
+)
 from ottla.api.operations import NOT_ASKED
 from ottla.model.errors import ErrorCode as E
 from ottla.model.ids import NO_TOPIC_ID
@@ -348,6 +355,20 @@ CASES: Final = (
         code,
         CLUSTER_NO,
         to_brokers=E.none,
+    ),
+    Case(
+        alter_partition.API,
+        {"broker_id": 1, "broker_epoch": -1, "topics": []},
+        code,
+        CLUSTER_NO,
+        to_brokers=E.stale_broker_epoch,
+    ),
+    Case(
+        envelope.API,
+        {"request_data": b"", "request_principal": None, "client_host_address": b""},
+        code,
+        CLUSTER_NO,
+        to_brokers=E.invalid_request,
     ),
     Case(
         controlled_shutdown.API,

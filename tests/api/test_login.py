@@ -14,8 +14,8 @@ from ottla.model.errors import ErrorCode
 from ottla.net.channel import Channel, ChannelContext
 from ottla.net.request_slot import RequestSlot
 from ottla.protocol import wire
-from ottla.security.sasl.credentials import ScramCredentials
 from ottla.security.sasl.exchange import LoginFailed
+from ottla.security.sasl.scram import ScramCredentials
 from ottla.security.sasl.server import ListenerSettings, SaslServer
 from tests.fakes.transport import MemoryTransport
 from tests.net.frames import request

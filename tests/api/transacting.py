@@ -127,6 +127,7 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
             control,  # type: ignore[arg-type]
             tasks.create_task,
             links=NoOtherBroker(),
+            store=side.store,
         )
         for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             await side.lead(TopicPartition(topic, 0))

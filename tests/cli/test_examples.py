@@ -34,8 +34,10 @@ OF_CLUSTERS = {
     ("cluster", "start"),
     ("cluster", "status"),
     ("cluster", "stop"),
+    ("metadata", "move"),
+    ("zookeeper", "start"),
 }
-"""They start or need several brokers: tests/cluster/test_local_cluster.py runs them."""
+"""They start or need several processes: tests/cluster and tests/cli/zookeeper run them."""
 TOPICS = ("orders", "clicks", "old-orders", "old-clicks", "older-clicks", "speed")
 
 

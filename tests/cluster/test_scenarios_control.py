@@ -119,12 +119,25 @@ def test_scenario_15_a_broker_that_bounces_faster_than_watches_is_treated_as_gon
 
 
 def reassign(cluster: ThreeBrokers, topic: str, replicas: list[int] | None) -> ErrorCode:
-    """Ask for other replicas of the first partition; None cancels."""
+    """Ask for other replicas of the first partition, until a controller answers; None cancels."""
+    codes: list[ErrorCode] = []
+
+    def has_answered() -> bool:
+        codes.append(_reassign(cluster, topic, replicas))
+        return codes[-1] is not ErrorCode.not_controller
+
+    wait_for(has_answered, 30, "the controller")
+    return codes[-1]
+
+
+def _reassign(cluster: ThreeBrokers, topic: str, replicas: list[int] | None) -> ErrorCode:
     partition = {"partition_index": 0, "replicas": replicas}
     fields = {"timeout": 10_000, "topics": [{"name": topic, "partitions": [partition]}]}
-    controller = cluster.brokers[cluster.wait_for_controller()]
-    with Line(controller.address) as line:
-        reply = line.ask(ALTER_REASSIGNMENTS, 0, **fields)
+    try:
+        with Line(cluster.brokers[cluster.wait_for_controller()].address) as line:
+            reply = line.ask(ALTER_REASSIGNMENTS, 0, **fields)
+    except OSError:
+        return ErrorCode.not_controller
     if reply.error_code != ErrorCode.none:
         return ErrorCode(reply.error_code)
     [[part]] = [response.partitions for response in reply.responses]

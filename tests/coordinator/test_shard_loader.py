@@ -81,7 +81,7 @@ class Counting:
     def loaded(self, now: int) -> Outcome[None]:
         raise AssertionError("only the runtime asks")
 
-    def unloaded(self) -> None:
+    def unloaded(self) -> tuple[()]:
         raise AssertionError("only the runtime asks")
 
     def on_timer(self, key: object, now: int) -> Outcome[None]:

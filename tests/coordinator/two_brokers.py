@@ -81,6 +81,7 @@ class OneBroker:
             SimpleNamespace(controller=controller),  # type: ignore[arg-type]
             tasks.create_task,
             links=self,
+            store=side.store,
         )
         self.groups, self.txns = self.coordination.groups, self.coordination.txns
         self.services = Services(
@@ -203,9 +204,11 @@ class TwoBrokers:
             self.publish(key, PartitionMetadata(leader, LeaderEpoch(epoch), (leader,), replicas))
         await self.a.side.settle()
 
-    def publish(self, key: TopicPartition, state: PartitionMetadata) -> None:
+    def publish(
+        self, key: TopicPartition, state: PartitionMetadata, live: tuple[BrokerId, ...] = BOTH
+    ) -> None:
         """An UpdateMetadata to both."""
-        brokers = tuple(BrokerMetadata(id, {}) for id in BOTH)
+        brokers = tuple(BrokerMetadata(id, {}) for id in live)
         for broker in self.brokers.values():
             update = Update(A, ControllerEpoch(1), brokers, [(key, TOPIC_ID, state)])
             broker.side.metadata.apply(update)

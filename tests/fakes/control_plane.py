@@ -14,7 +14,13 @@ from random import Random
 from typing import cast
 
 from ottla.api.api import Api, Context
-from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
+from ottla.api.interbroker import (
+    alter_partition,
+    controlled_shutdown,
+    leader_and_isr,
+    stop_replica,
+    update_metadata,
+)
 from ottla.api.services import Identity, Services
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
@@ -45,7 +51,13 @@ from tests.fakes.virtual_loop import LoopClock
 
 APIS: dict[int, Api] = {
     module.API.key: module.API
-    for module in (controlled_shutdown, leader_and_isr, stop_replica, update_metadata)
+    for module in (
+        alter_partition,
+        controlled_shutdown,
+        leader_and_isr,
+        stop_replica,
+        update_metadata,
+    )
 }
 
 

@@ -25,6 +25,7 @@ from ottla.store.port import (
     Set,
     Store,
     StoreError,
+    owner_of,
 )
 
 Promise: TypeAlias = Callable[[Store], Awaitable[None]]
@@ -62,6 +63,17 @@ async def many_nodes_are_read_in_the_order_asked_for(store: Store) -> None:
     nodes = await store.get_many(["/b", "/missing", "/a"])
     assert [node and node.data for node in nodes] == [b"2", None, b"1"]
     assert await store.get_many([]) == []
+
+
+async def a_node_tells_which_write_changed_it_last(store: Store) -> None:
+    await store.create("/first", b"1")
+    await store.create("/second", b"1")
+    await store.set("/first", b"2")
+    first, second = await store.get_many(["/first", "/second"])
+    assert first is not None
+    assert second is not None
+    assert first.created < second.created < first.modified
+    assert second.modified == second.created
 
 
 async def a_node_is_created_once(store: Store) -> None:
@@ -139,8 +151,8 @@ async def an_ephemeral_names_the_session_that_owns_it(store: Store) -> None:
     assert mine is not None
     assert kept is not None
     assert mine.owner == store.sessions[-1]
-    assert store.owner_of(mine) is Owner.THIS_SESSION
-    assert (kept.owner, store.owner_of(kept)) == (0, Owner.ANOTHER)
+    assert owner_of(mine, store) is Owner.THIS_SESSION
+    assert (kept.owner, owner_of(kept, store)) == (0, Owner.ANOTHER)
 
 
 async def starting_an_open_session_changes_nothing(store: Store) -> None:
@@ -334,8 +346,8 @@ async def a_suspended_session_keeps_its_ephemerals_and_its_id(
     assert list(store.sessions) == sessions
     seen = await other.get("/mine")
     assert seen is not None
-    assert store.owner_of(seen) is Owner.THIS_SESSION
-    assert other.owner_of(seen) is Owner.ANOTHER
+    assert owner_of(seen, store) is Owner.THIS_SESSION
+    assert owner_of(seen, other) is Owner.ANOTHER
 
 
 class Heard:
@@ -361,6 +373,7 @@ CONTRACT: Final[tuple[Promise, ...]] = (
     a_missing_node_is_none,
     many_nodes_are_read_in_the_order_asked_for,
     a_node_is_created_once,
+    a_node_tells_which_write_changed_it_last,
     a_node_needs_its_parent,
     children_are_listed_by_name,
     a_write_moves_the_version_by_one,

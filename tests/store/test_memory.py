@@ -16,6 +16,7 @@ from ottla.store.port import (
     Session,
     SessionExpired,
     StoreUnavailable,
+    owner_of,
 )
 from tests.fakes.virtual_loop import run
 from tests.store.contract import (
@@ -64,7 +65,7 @@ def test_a_write_whose_reply_is_lost_has_happened_and_the_session_comes_back() -
         assert states == [Session.CONNECTED, Session.SUSPENDED, Session.CONNECTED]
         node = await store.get("/mine")
         assert node is not None
-        assert store.owner_of(node) is Owner.THIS_SESSION
+        assert owner_of(node, store) is Owner.THIS_SESSION
 
     run(story())
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kazoo.exceptions import BadVersionError, ConnectionLoss
 
-from ottla.store.port import BadVersion, Owner, Session, SessionExpired, StoreUnavailable
+from ottla.store.port import BadVersion, Owner, Session, SessionExpired, StoreUnavailable, owner_of
 from ottla.store.zookeeper import ZooKeeperStore, _translate
 from tests.store.contract import (
     CONTRACT,
@@ -144,7 +144,7 @@ def test_of_three_servers_one_may_be_down(tmp_path: Path) -> None:
                     except StoreUnavailable:
                         await asyncio.sleep(0.05)
             assert node is not None
-            assert store.owner_of(node) is Owner.THIS_SESSION
+            assert owner_of(node, store) is Owner.THIS_SESSION
             server.start_again()
             await asyncio.to_thread(server.wait_until_it_serves)
         await store.close()

@@ -142,6 +142,11 @@ def zookeeper_ensemble(folder: Path, count: int) -> Iterator[list[Server]]:
         yield servers
 
 
+def find_java() -> None:
+    if shutil.which("java") is None:
+        skip_without("no JDK")
+
+
 def _jars() -> Path:
     installed = sorted((cache_dir() / "jars").glob("server-3.9-*"))
     if not installed or shutil.which("java") is None:

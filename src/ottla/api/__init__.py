@@ -6,7 +6,10 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `api`               the declaration of an API
 - `services`          the services that handlers may use
 - `dispatch`          from a frame to a reply
+- `handling`          calls a handler; every failure becomes a refusal
 - `fast_path`         Produce requests that repeat the connection's last one
+- `throttling`        records usage for quotas, and adds throttle times to replies
+- `quota_entities`    entities with quotas in requests and replies
 - `login`             the login of a connection on a SASL listener
 - `authorise`         the permissions that a request needs
 - `acl_rules`         ACLs in requests and replies
@@ -21,6 +24,7 @@ from typing import Final
 
 from ottla.api.add_offsets_to_txn import API as ADD_OFFSETS_TO_TXN
 from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS_TO_TXN
+from ottla.api.alter_client_quotas import API as ALTER_CLIENT_QUOTAS
 from ottla.api.alter_configs import API as ALTER_CONFIGS
 from ottla.api.alter_partition_reassignments import API as ALTER_PARTITION_REASSIGNMENTS
 from ottla.api.alter_replica_log_dirs import API as ALTER_REPLICA_LOG_DIRS
@@ -37,6 +41,7 @@ from ottla.api.delete_groups import API as DELETE_GROUPS
 from ottla.api.delete_records import API as DELETE_RECORDS
 from ottla.api.delete_topics import API as DELETE_TOPICS
 from ottla.api.describe_acls import API as DESCRIBE_ACLS
+from ottla.api.describe_client_quotas import API as DESCRIBE_CLIENT_QUOTAS
 from ottla.api.describe_cluster import API as DESCRIBE_CLUSTER
 from ottla.api.describe_configs import API as DESCRIBE_CONFIGS
 from ottla.api.describe_groups import API as DESCRIBE_GROUPS
@@ -52,7 +57,9 @@ from ottla.api.find_coordinator import API as FIND_COORDINATOR
 from ottla.api.heartbeat import API as HEARTBEAT
 from ottla.api.incremental_alter_configs import API as INCREMENTAL_ALTER_CONFIGS
 from ottla.api.init_producer_id import API as INIT_PRODUCER_ID
+from ottla.api.interbroker.alter_partition import API as ALTER_PARTITION
 from ottla.api.interbroker.controlled_shutdown import API as CONTROLLED_SHUTDOWN
+from ottla.api.interbroker.envelope import API as ENVELOPE
 from ottla.api.interbroker.leader_and_isr import API as LEADER_AND_ISR
 from ottla.api.interbroker.stop_replica import API as STOP_REPLICA
 from ottla.api.interbroker.update_metadata import API as UPDATE_METADATA
@@ -120,8 +127,12 @@ APIS: Final[tuple[Api, ...]] = (
     ALTER_PARTITION_REASSIGNMENTS,
     LIST_PARTITION_REASSIGNMENTS,
     OFFSET_DELETE,
+    DESCRIBE_CLIENT_QUOTAS,
+    ALTER_CLIENT_QUOTAS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     ALTER_USER_SCRAM_CREDENTIALS,
+    ALTER_PARTITION,
+    ENVELOPE,
     DESCRIBE_CLUSTER,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,

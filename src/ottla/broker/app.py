@@ -21,7 +21,7 @@ from ottla.api.services import Identity, Services
 from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
-from ottla.broker.data_plane import DataPlane
+from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
 from ottla.broker.link_security import LinkSecurity
@@ -44,6 +44,7 @@ from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
+from ottla.store.port import Store
 
 
 def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
@@ -131,8 +132,7 @@ class App:
         stack.callback(directories.release)
         directories.open()
         store_choice = choose_store(config, directories, environment)
-        store = store_choice.store
-        stack.push_async_callback(store.close)
+        stack.push_async_callback((store := store_choice.store).close)
         await open_store(store_choice)
         identity = await identify(store_choice, directories, self.dynamic, environment.dice)
         self.broker_id = identity.broker_id
@@ -145,30 +145,32 @@ class App:
         )  # fmt: skip
         await control.load()
         listeners = Listeners.of(self.config)  # with the dynamic settings just loaded
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        spawn = task_starter(tasks)
+        spawn = task_starter(tasks := await stack.enter_async_context(asyncio.TaskGroup()))
+        cluster = Cluster(self.broker_id, links.to, control.channel)
         data = DataPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, cluster, store=store, metadata=metadata,
             directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = self._coordinators(data, control, links, tasks)
+        coordination = self._coordinators(data, control, links, store, tasks)
         services = Services(
-            Identity(*identity, listeners), environment.clock, self.dynamic, authorizer, metadata,
-            control.controller, data.services, coordination.groups, coordination.txns,
+            Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
+            metadata, control.controller, data.services, coordination.groups, coordination.txns,
+            control.quotas,
         )  # fmt: skip
         network = self._network()
-        dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        links.answer = dispatch
+        links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         security = self._security(stack, control, links, network)
         listener_set = ListenerSet(network, dispatch, environment.host_name, security)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
+        control.registration.log_dirs = identity.log_dirs
         await self._register(control, data, listener_set.advertised)
-        publish = partial(self._publish_endpoints, control)
-        listener_changes = listener_set.apply_changes(self.dynamic, publish)
-        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes, security.run()])
+        changes = listener_set.apply_changes(
+            self.dynamic, partial(self._publish_endpoints, control)
+        )
+        _run(stack, tasks, [*control.loops(), *data.loops(), changes, security.run()])
         await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)
@@ -202,10 +204,16 @@ class App:
         await control.controller.wait_started()
 
     def _coordinators(
-        self, data: DataPlane, control: ControlPlane, links: BrokerLinks, tasks: asyncio.TaskGroup
+        self,
+        data: DataPlane,
+        control: ControlPlane,
+        links: BrokerLinks,
+        store: Store,
+        tasks: asyncio.TaskGroup,
     ) -> Coordinators:
+        environment, spawn = self._environment, tasks.create_task
         return Coordinators(
-            self._environment, self.dynamic, data, control, tasks.create_task, links=links
+            environment, self.dynamic, data, control, spawn, links=links, store=store
         )
 
     def _network(self) -> Network:

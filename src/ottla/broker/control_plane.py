@@ -13,6 +13,7 @@ from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
+from ottla.controller.runtime.forwarding import Forwarder
 from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.controller.runtime.metrics import ControllerMetrics
@@ -21,9 +22,12 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.security.authorizer import Authorizer
+from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.security.quotas.rates import Windows
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
+from ottla.shared_state.quota_store import QuotaStore
 from ottla.shared_state.registration import Registration
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode, EndpointNode
@@ -66,6 +70,14 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
+        self.quotas = ClientQuotas(
+            Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
+            Windows(
+                settings.controller_quota_window_num,
+                settings.controller_quota_window_size_seconds * 1000,
+            ),
+        )
+        self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
         listeners = Listeners.of(settings)
         control_listener = listeners.control_plane or listeners.inter_broker
@@ -77,6 +89,9 @@ class ControlPlane:
             environment.dice,
             metrics=ControllerMetrics(registry, environment.clock),
         )
+        self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
+        """Requests of this broker to the active controller."""
+        alone = settings.zookeeper_connect is None
         self.controller = Controller(
             self.loop,
             config,
@@ -85,9 +100,8 @@ class ControlPlane:
             MetadataWaiter(metadata),
             acls=self.acls,
             dice=environment.dice,
+            forwarder=None if alone else Forwarder(self.channel, environment.clock),
         )
-        self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
-        """Requests of this broker to the active controller."""
         self._config = config
         self._authorizer = authorizer
         self._random_bytes = environment.random_bytes

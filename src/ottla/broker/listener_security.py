@@ -24,8 +24,7 @@ from ottla.model.errors import UserError
 from ottla.net.connection import Connection
 from ottla.net.network import Network
 from ottla.net.request_slot import Answer
-from ottla.security.sasl.credentials import ScramCredentials
-from ottla.security.sasl.scram import NONCE_BYTES
+from ottla.security.sasl.scram import NONCE_BYTES, ScramCredentials
 from ottla.security.sasl.server import ListenerSettings, SaslServer
 from ottla.security.tls.contexts import ServerTls
 

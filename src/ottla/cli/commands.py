@@ -59,6 +59,7 @@ COMMANDS: Final = (
     Command(("groups", "reset-offsets"), "ottla.cli.groups.reset_offsets:reset_offsets"),
     Command(("kafka-commands",), "ottla.cli.kafka_commands:kafka_commands"),
     Command(("log", "dump"), "ottla.cli.log.dump:dump"),
+    Command(("metadata", "move"), "ottla.cli.metadata.move:move"),
     Command(("offsets", "list"), "ottla.cli.offsets.list:list_"),
     Command(("perf", "consume"), "ottla.cli.perf.consume:consume"),
     Command(("perf", "latency"), "ottla.cli.perf.latency:latency"),
@@ -91,6 +92,7 @@ COMMANDS: Final = (
     Command(("users", "add"), "ottla.cli.users.add:add"),
     Command(("users", "list"), "ottla.cli.users.list:list_"),
     Command(("users", "remove"), "ottla.cli.users.remove:remove"),
+    Command(("zookeeper", "start"), "ottla.cli.zookeeper.start:start"),
 )
 GROUP_HELP: Final = {
     "acls": "Show and change access rules; the cluster needs an authorizer.",
@@ -100,6 +102,7 @@ GROUP_HELP: Final = {
     "configs": "Show and change the settings of topics, brokers, groups and loggers.",
     "groups": "Show consumer groups, reset their offsets, delete them.",
     "log": "Print the files of a data directory.",
+    "metadata": "Move the metadata of a broker to ZooKeeper, or back.",
     "offsets": "Show first and end offsets of partitions, and offsets by time.",
     "perf": "Measure the throughput and latency of a cluster.",
     "pipeline": "Run jobs on Spark, each described by one file.",
@@ -108,6 +111,7 @@ GROUP_HELP: Final = {
     "topics": "Create, show, change and delete topics.",
     "transactions": "Show transactions and abort those that hang.",
     "users": "Show users that log in by SCRAM, set their passwords, remove them.",
+    "zookeeper": "Run ZooKeeper on this machine, for development.",
 }
 COMMAND_CONFIG: Final = "--command-config"
 PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile", "--command-config")

@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 
 from ottla.config.sasl import SaslServerSettings
-from ottla.config.settings import Doc, Dynamic, OneOf, Settings
+from ottla.config.settings import AtLeast, Doc, Dynamic, OneOf, Settings
 from ottla.config.tls import TlsSettings
 
 AUTHORIZERS: Final = (
@@ -25,6 +25,18 @@ class SecuritySettings(TlsSettings, SaslServerSettings, Settings):
         str,
         Doc("How the name in a client's certificate becomes a principal; the first match counts."),
     ] = "DEFAULT"
+    quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples over which the usage of client quotas is measured.")
+    ] = 11
+    quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Time span of each sample of client quotas.")
+    ] = 1
+    controller_quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples of the quota on changes of topics.")
+    ] = 11
+    controller_quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Time span of each sample of the quota on changes of topics.")
+    ] = 1
     authorizer_class_name: Annotated[
         str,
         Doc("Kafka's authorizer, by any of its names, enables ACLs; empty disables them."),

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, committed
-from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase
+from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase, perform
 from ottla.coordinator.internal_topic_log import InternalTopicLog, Producer, TransactionalWriter
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.shard import Shard
@@ -223,7 +223,7 @@ class Runtime(Generic[S]):
         if owned is None:
             return
         self._cancel_timers(owned)
-        owned.shard.unloaded()
+        perform(owned.shard.unloaded())
 
     def close(self) -> None:
         """The broker stops: waiting clients are told to find another coordinator."""
@@ -263,7 +263,7 @@ class Runtime(Generic[S]):
             exc_info=None if is_expected else error,
         )
         self._cancel_timers(owned)
-        owned.shard.unloaded()
+        perform(owned.shard.unloaded())
         retry = self._context.timers.call_later(delay_ms, lambda: self._load_again(owned))
         owned.timers[LOAD_AGAIN] = retry
 

@@ -10,7 +10,7 @@ are described in docs/formats/.
 - `follower_append`     appends batches received from a leader
 - `timestamp_lookup`    offsets by timestamp
 - `aborted_transactions` aborted transactions, and their indexes
-- `flush`               flushing, split so that only the fsync runs off the loop
+- `flush`               flushing and truncating, split so that only fsync runs off the loop
 - `leader_epochs`       the leader epoch cache and its checkpoint file
 - `retention`           which segments retention deletes (pure)
 - `segment_deletion`    removes segments from a log

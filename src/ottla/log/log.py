@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.log.aborted_transactions import add_aborted
 from ottla.log.directories import partition_metadata
 from ottla.log.files import Buffer, Disk
-from ottla.log.flush import Flush, begin_flush
+from ottla.log.flush import Flush, begin_flush, restart_steps, truncation_steps
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.partition_directory import PartitionDirectory
 from ottla.log.producers.batch_lookup import check_producer
@@ -46,6 +46,7 @@ from ottla.log.timestamp_lookup import TimestampOffset
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicId, TopicPartition
+from ottla.model.tuples import new
 from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
 from ottla.protocol.records.header import LOG_APPEND_TIME_BIT
 
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Appended", "CorruptLog", "Flush", "Log", "Origin", "Read", "TimestampOffset"]
 
 HEAD_SIZE: Final = HEAD.size
-_new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 
 
 class Log:
@@ -146,8 +146,7 @@ class Log:
         return self._high_watermark
 
     @property
-    def recovery_point(self) -> Offset:
-        """All records below this offset are flushed."""
+    def recovery_point(self) -> Offset:  # all records below this offset are flushed
         return self._recovery_point
 
     @property
@@ -200,7 +199,7 @@ class Log:
         else:
             buffers = (HEAD.pack(first, header.length, leader_epoch), content[HEAD_SIZE:])
         last, newest = first + header.last_offset_delta, header.max_timestamp
-        rolled = self._write(buffers, _new(SegmentPosition, (first, last, newest, size)), now_ms)
+        rolled = self._write(buffers, new(SegmentPosition, (first, last, newest, size)), now_ms)
         if leader_epoch != self._epochs.latest:
             self._epochs.assign(leader_epoch, first)
         if produced:
@@ -208,7 +207,7 @@ class Log:
         if self._end_offset - self._recovery_point >= config.flush_messages:
             self.flush()
         stamp = newest if header.attributes & LOG_APPEND_TIME_BIT else -1
-        return _new(
+        return new(
             Appended, (first, last, stamp, self._start_offset, size, header.count, False, rolled)
         )
 
@@ -224,11 +223,14 @@ class Log:
         self._end_offset = mark.last_offset + 1
         return rolled
 
-    def append_validated(self, batch: memoryview, header: BatchHeader, leader_epoch: int) -> Offset:
+    def append_validated(
+        self, batch: memoryview, header: Sequence[int], leader_epoch: int
+    ) -> Offset:
         """Append as leader a batch that needs no decision: its first offset. Hot.
 
-        The caller has checked all that `append` checks, that the active segment has room, and that
-        a producer in the header sends its next sequence outside a transaction.
+        `header` has the fields of a `BatchHeader`. The caller has checked all that `append` checks,
+        that the active segment has room, and that a producer in the header sends its next sequence
+        outside a transaction.
         """
         first = self._end_offset
         (
@@ -304,7 +306,7 @@ class Log:
     # Watermarks, start and end
 
     def set_high_watermark(self, offset: Offset) -> None:
-        """As a follower: the leader's, limited to this log."""
+        """That of another log with the same records, limited to this one."""
         self._high_watermark = max(self._start_offset, min(offset, self._end_offset))
         self._producers.on_high_watermark_changed(self._high_watermark)
 
@@ -331,18 +333,17 @@ class Log:
         self._epochs.truncate_from_start(offset)
         return True
 
-    # Truncation is durable before it returns, or truncated bytes could come back. Callers that keep
-    # the recovery point in a checkpoint lower it there before the next append.
+    # Truncation, in steps: `log/flush.py`
 
     def truncate_to(self, offset: Offset) -> bool:
-        """Remove everything from `offset` on; whether there was anything."""
-        self._epochs.truncate_from_end(offset)
-        if offset >= self._end_offset:
-            return False
-        if offset < self._segments.first.base_offset:
-            self.truncate_fully_and_start_at(offset)
-            return True
-        offset = self._segments.truncate_to(offset)
+        """Remove everything from `offset` on, durably; whether there was anything."""
+        before = self._end_offset
+        for sync in truncation_steps(self, offset):
+            sync()
+        return self._end_offset < before
+
+    def end_at(self, offset: Offset) -> None:
+        """The segments were cut here."""
         self._epochs.truncate_from_end(offset)
         self._end_offset = offset
         self._start_offset = min(self._start_offset, offset)
@@ -351,10 +352,13 @@ class Log:
         self.snapshots.remove_above(offset)  # if none is left at the end, closing writes it
         self._producers = states_at(self.disk, self.dir, self._segments, offset)
         self._producers.on_high_watermark_changed(self._high_watermark)
-        return True
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Remove everything and start at `offset`, which may be any offset."""
+        for sync in restart_steps(self, offset):
+            sync()
+
+    def restart_at(self, offset: Offset) -> None:
         self._segments.clear()
         self.snapshots.remove_above(-1)
         self._producers = ProducerStates()
@@ -362,7 +366,6 @@ class Log:
         self._end_offset = self._start_offset = self._high_watermark = offset
         self._recovery_point = min(self._recovery_point, offset)
         self.add_segment(offset, created_ms=0)
-        self.disk.sync_dir(self.dir)
 
     # Segments
 

@@ -78,6 +78,7 @@ class Channel(asyncio.BufferedProtocol):
         "_reader",
         "_sender",
         "_suspended",
+        "_throttling",
         "_ticket",
         "_transport",
         "_wait_ns",
@@ -107,6 +108,7 @@ class Channel(asyncio.BufferedProtocol):
         self._dirty = False  # has replies to flush
         self._closing = False  # closes when everything is sent
         self._draining = False  # closes when everything is answered and sent
+        self._throttling: asyncio.TimerHandle | None = None  # ends when the client may continue
         # What is not fully sent: the writer's count when it will be, when it began, whose it is.
         self.unsent: list[tuple[int, int, list[RequestSlot]]] = []
 
@@ -122,6 +124,7 @@ class Channel(asyncio.BufferedProtocol):
         self.connection.apply(network.limits)
         self.connection.wake = self._on_wake
         self.connection.on_waiting_bytes = self._note_replies
+        self.connection.on_throttled = self._on_throttled
         if context.login is not None:
             self.connection.begin_login(context.login(self.connection))
         tune(transport, network.limits)
@@ -400,6 +403,17 @@ class Channel(asyncio.BufferedProtocol):
             self._partial_ns = self._network.clock.mono_ns()  # it could not arrive until now
             self._continue()
 
+    def _on_throttled(self, delay_ms: int) -> None:
+        if self._throttling is not None:
+            self._throttling.cancel()
+        loop = asyncio.get_running_loop()
+        self._throttling = loop.call_later(delay_ms / 1e3, self._on_throttling_ended)
+
+    def _on_throttling_ended(self) -> None:
+        self._throttling = None
+        self.connection.end_throttling()
+        self._continue()
+
     def _pause(self) -> None:
         if not self._paused and not self._transport.is_closing():
             self._paused = True
@@ -427,6 +441,9 @@ class Channel(asyncio.BufferedProtocol):
         if self._ticket is not None:
             ticket, self._ticket = self._ticket, None
             self._network.buffers.admission.leave(ticket)
+        if self._throttling is not None:
+            self._throttling.cancel()
+            self._throttling = None
         self.connection.close()
         self._writer.close()
         self.unsent.clear()

@@ -8,8 +8,8 @@ Requests start in the order they came. Replies leave in that order too, whatever
 ready in. At most `inflight_max` are unanswered, and only a few of them may wait for a handler to
 begin: a connection at one of these bounds is muted, it starts no further request until a reply has
 left its slot, or a handler has begun. So is one with too many bytes of replies that wait for the
-reply to an earlier request. A fault of the peer ends the connection after the
-replies that were ready before it.
+reply to an earlier request, and one whose client exceeded a quota. A fault of the peer ends the
+connection after the replies that were ready before it.
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ class Connection:
         "inflight_max",
         "is_login",
         "login",
+        "on_throttled",
         "on_waiting_bytes",
         "peer",
         "reader",
         "ready",
+        "throttled_until_ns",
         "waiting_bytes",
         "wake",
     )
@@ -78,6 +80,8 @@ class Connection:
         self.on_waiting_bytes: Callable[[], None] = _ignore  # `waiting_bytes` has changed
         self.ending: str | None = None  # why no further request is started
         self.draining = False
+        self.throttled_until_ns = 0  # starts no request before; 0: it is not throttled
+        self.on_throttled: Callable[[int], None] = _ignore_delay
         self.closed = False
         self.wake: Callable[[], None] = _ignore  # something happened outside a turn
         self.login: Login | None = None
@@ -121,13 +125,25 @@ class Connection:
         self._set_max()
 
     def _set_max(self) -> None:
-        holds = self.draining or self.waiting_bytes > UNSENT_PAUSE_BYTES
+        holds = self.draining or self.waiting_bytes > UNSENT_PAUSE_BYTES or self.throttled_until_ns
         limit = 1 if self.is_login else self._inflight_limit
         self.inflight_max = 0 if holds else limit
 
     def _set_request_max(self) -> None:
         largest = self._request_max_bytes
         self.reader.max_bytes = min(largest, self._login_max_bytes) if self.is_login else largest
+
+    def throttle(self, delay_ms: int) -> None:
+        """Start no request until this time has passed: the client exceeded a quota."""
+        until_ns = self._clock.mono_ns() + delay_ms * 1_000_000
+        if until_ns > self.throttled_until_ns and not self.closed:
+            self.throttled_until_ns = until_ns
+            self._set_max()
+            self.on_throttled(delay_ms)
+
+    def end_throttling(self) -> None:
+        self.throttled_until_ns = 0
+        self._set_max()
 
     def turn(
         self, received_ns: int, started_ns: int, limit: int = REQUESTS_PER_TURN
@@ -248,3 +264,7 @@ def _memory_of(slot: RequestSlot) -> int:
 
 def _ignore() -> None:
     """The callback until a channel sets its own."""
+
+
+def _ignore_delay(_: int) -> None:
+    """The same, for a callback with a delay."""

@@ -104,6 +104,8 @@ class ReplyOrder(Protocol):
 
     def end(self, reason: str) -> None: ...
 
+    def throttle(self, delay_ms: int) -> None: ...
+
 
 class RequestSlot:
     """Answered exactly once, now or later: `reply`, `reply_nothing` or `close`.
@@ -143,6 +145,17 @@ class RequestSlot:
         assert self.parts is None, "this request is already answered"
         self.parts = parts
         self._order.on_reply(self)
+
+    def throttle(self, delay_ms: int) -> None:
+        """Start no further request of this connection for so long; the answer is not delayed."""
+        self._order.throttle(delay_ms)
+
+    def busy_ns(self, now_ns: int) -> int:
+        """How long the event loop was busy with it in the call that started it."""
+        try:
+            return self.local_ns - self.started_ns
+        except AttributeError:  # that call has not ended
+            return now_ns - self.started_ns
 
     def reply_nothing(self) -> None:
         """The request wants no answer (acks=0)."""

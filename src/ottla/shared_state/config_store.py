@@ -16,13 +16,14 @@ from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
-from ottla.security.sasl.credentials import ScramCredentials
+from ottla.security.sasl.scram import ScramCredentials
 from ottla.shared_state.change_notifications import (
     NotificationWatch,
     config_change_notification,
     delete_notifications,
     write_with_notification,
 )
+from ottla.shared_state.quota_store import QuotaStore
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
 from ottla.store.port import (
@@ -54,6 +55,8 @@ class ConfigStore:
         self._changed = asyncio.Event()
         self._watch = NotificationWatch(store, paths.CONFIG_CHANGES, self._changed.set)
         self._last_notification = -1
+        self.quotas: QuotaStore | None = None
+        """Reads quotas, which are announced by the same notifications."""
         self.credentials = ScramCredentials()
 
     async def load(self) -> None:
@@ -153,11 +156,15 @@ class ConfigStore:
         )
         if any(kind == "brokers" for kind, _ in entities):
             await self._load_brokers()
+        if self.quotas is not None:
+            await self.quotas.load(f"{kind}/{name}" for kind, name in sorted(entities))
 
     async def _load_all(self) -> None:
         await self._load_brokers()
         await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
         await self._load_groups(map(paths.plain, await self._store.children(paths.CONFIG_GROUPS)))
+        if self.quotas is not None:
+            await self.quotas.load_all()
 
         users = [paths.plain(user) for user in await self._store.children(paths.CONFIG_USERS)]
         self.credentials.keep_only(users)

@@ -18,7 +18,7 @@ from ottla.model.clock import Clock
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.store import paths
-from ottla.store.nodes import BrokerNode, ClusterIdNode, EndpointNode
+from ottla.store.nodes import BrokerNode, ClusterIdNode, EndpointNode, LogDirsNode
 from ottla.store.port import (
     BadVersion,
     Create,
@@ -30,6 +30,7 @@ from ottla.store.port import (
     SessionExpired,
     Store,
     StoreUnavailable,
+    owner_of,
 )
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,8 @@ class Registration:
         self.on_epoch: Callable[[BrokerEpoch], None] = _ignore
         self._endpoints: tuple[EndpointNode, ...] = ()
         self._rack: str | None = None
+        self.log_dirs: LogDirsNode | None = None
+        """The log directories, if the store remembers others that were lost."""
         self._patience_ms = 0
 
     def describe(self, endpoints: Sequence[EndpointNode], rack: str | None) -> None:
@@ -103,7 +106,7 @@ class Registration:
         if patience_ms is not None:
             self._patience_ms = patience_ms
         deadline = self._clock.mono_ms() + self._patience_ms
-        data = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack).encode()
+        data = self._node().encode()
         while True:
             try:
                 node = await self._try_to_register(data)
@@ -131,7 +134,7 @@ class Registration:
             node = await self._store.get(path)
             if node is None:
                 continue  # it has just gone
-            match self._store.owner_of(node):
+            match owner_of(node, self._store):
                 case Owner.THIS_SESSION:
                     if node.data != data:  # of an earlier registration, whose reply was lost
                         await self._store.set(path, data)
@@ -154,13 +157,16 @@ class Registration:
 
         Retried until the store is available and the broker is registered.
         """
-        node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
+        data = self._node().encode()
         while True:
             try:
-                await self._store.set(paths.broker(self.broker_id), node.encode())
+                await self._store.set(paths.broker(self.broker_id), data)
                 return
             except (StoreUnavailable, SessionExpired, NoNode):
                 await asyncio.sleep(RETRY_S)
+
+    def _node(self) -> BrokerNode:
+        return BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack, self.log_dirs)
 
     async def _check_alone(self) -> None:
         if not self._alone:

@@ -21,6 +21,8 @@ CONFIG_BROKERS: Final = "/config/brokers"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_GROUPS: Final = "/config/groups"  # not Kafka's: it has group settings only in KRaft mode
 CONFIG_TOPICS: Final = "/config/topics"
+CONFIG_CLIENTS: Final = "/config/clients"
+CONFIG_IPS: Final = "/config/ips"
 CONFIG_USERS: Final = "/config/users"
 SCRAM_SECRET: Final = "/cluster/scram_secret"  # not Kafka's: derives salts of unknown users
 CONTROLLER: Final = "/controller"
@@ -54,6 +56,8 @@ ROOTS: Final = (
     CONFIG_CHANGES,
     CONFIG_GROUPS,
     CONFIG_TOPICS,
+    CONFIG_CLIENTS,
+    CONFIG_IPS,
     CONFIG_USERS,
     ADMIN,
     DELETE_TOPICS,
@@ -120,8 +124,13 @@ def quoted(name: str) -> str:
     return step.replace(".", "%2E") if step in (".", "..") else step
 
 
+def sanitized(name: str) -> str:
+    """A user's, client's or address's name as one step of a path, as Kafka encodes it."""
+    return quote(name, safe="").replace("~", "%7E")
+
+
 def plain(step: str) -> str:
-    """The inverse of `quoted`."""
+    """The inverse of `quoted` and of `sanitized`."""
     return unquote(step)
 
 

@@ -33,6 +33,9 @@ class Node(NamedTuple):
     """The number of the write that created it, growing across restarts (a broker's epoch)."""
     owner: int = 0
     """The session of an ephemeral node; otherwise 0."""
+    modified: int = 0
+    """The number of the write that last changed it. The embedded store remembers it only while it
+    is open: afterwards it is `created`."""
 
     @property
     def ephemeral(self) -> bool:
@@ -171,12 +174,6 @@ class Store(Protocol):
         """Read, and call `watch` once when a child is created or deleted, or the parent deleted."""
         ...
 
-    def owner_of(self, node: Node) -> Owner:
-        """Whose ephemeral node this is."""
-        if node.owner not in self.sessions:
-            return Owner.ANOTHER
-        return Owner.THIS_SESSION if node.owner == self.sessions[-1] else Owner.EARLIER_SESSION
-
     async def get(self, path: str) -> Node | None:
         [node] = await self.get_many([path])
         return node
@@ -197,3 +194,10 @@ class Store(Protocol):
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         await self.multi([Delete(path, version)])
+
+
+def owner_of(node: Node, store: Store) -> Owner:
+    """Whose ephemeral node this is, as seen by the client of `store`."""
+    if node.owner not in store.sessions:
+        return Owner.ANOTHER
+    return Owner.THIS_SESSION if node.owner == store.sessions[-1] else Owner.EARLIER_SESSION

@@ -272,7 +272,7 @@ def _translate(error: Exception, path: str, index: int = 0) -> Exception:
 
 def _node(reply: Any) -> Node:
     data, stat = reply
-    return Node(data, stat.version, stat.czxid, stat.ephemeralOwner)
+    return Node(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid)
 
 
 def _node_or_none(reply: Any) -> Node | None:

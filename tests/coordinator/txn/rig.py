@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from ottla.broker.transaction_coordinator import (
+    ClusterAccess,
     TransactionCoordinator,
     build_transaction_coordinator,
 )
@@ -63,7 +64,8 @@ class TxnSide:
         self.timers = timers
         self.parts: TransactionCoordinator = build_transaction_coordinator(
             side.config, side.data, ground, self.offsets,
-            next_producer_id=self._next_id, links=NoOtherBroker(), spawn=tasks.create_task,
+            cluster=ClusterAccess(NoOtherBroker(), side.store, self._next_id),
+            spawn=tasks.create_task,
         )  # fmt: skip
         self.txns = self.parts.service
 

@@ -97,6 +97,38 @@ def test_each_attempt_goes_to_the_leader_of_that_moment() -> None:
 
 
 @pytest.mark.spec("TXN-38")
+def test_a_broker_that_hangs_is_not_waited_for_once_it_is_declared_dead() -> None:
+    async def story() -> None:
+        async with two_brokers() as cluster:
+            producer = await started(cluster)
+            cluster.replies_pass[WRITE_TXN_MARKERS].clear()
+            assert await cluster.a.end(producer) is E.none
+            await cluster.a.side.until(3 * LAST_RETRY_MS)
+            await cluster.lead(A, THERE)
+            alone = PartitionMetadata(A, LeaderEpoch(1), (A,), BOTH)
+            cluster.publish(THERE, alone, live=(A,))
+            await cluster.a.side.until(6 * LAST_RETRY_MS)
+            assert await state(cluster.a) is TxnState.COMPLETE_COMMIT
+
+    run(story())
+
+
+def test_a_broker_stops_at_once_though_another_does_not_answer() -> None:
+    async def story() -> int:
+        async with two_brokers() as cluster:
+            producer = await started(cluster)
+            cluster.replies_pass[WRITE_TXN_MARKERS].clear()
+            cluster.replies_pass[ADD_PARTITIONS_TO_TXN].clear()
+            write = cluster.b.produce(producer.bumped(), THERE)
+            assert await cluster.a.end(producer) is E.none
+            clock, before_ms = cluster.a.side.clock, cluster.a.side.clock.mono_ms()
+        assert await write is E.not_enough_replicas
+        return clock.mono_ms() - before_ms
+
+    assert run(story()) < 1_000
+
+
+@pytest.mark.spec("TXN-38")
 def test_a_partition_without_a_leader_gets_its_marker_once_it_has_one() -> None:
     async def story() -> None:
         async with two_brokers() as cluster:
@@ -268,11 +300,11 @@ def test_a_deleted_topic_needs_no_marker() -> None:
             assert await cluster.a.end(producer) is E.none
             await cluster.a.side.until(2 * LAST_RETRY_MS)
             assert await state(cluster.a) is TxnState.PREPARE_COMMIT
-            for broker in cluster.brokers.values():
-                broker.side.hosted.remove(THERE)
-                broker.side.directories.delete(THERE)
             cluster.publish(THERE, PartitionMetadata(DELETED, LeaderEpoch(0), (), ()))
             await cluster.a.side.until(4 * LAST_RETRY_MS)
+            assert await state(cluster.a) is TxnState.PREPARE_COMMIT, "metadata may be incomplete"
+            await cluster.a.side.delete_topic(THERE.topic)
+            await cluster.a.side.until(6 * LAST_RETRY_MS)
             assert await state(cluster.a) is TxnState.COMPLETE_COMMIT
 
     run(story())

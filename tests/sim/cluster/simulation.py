@@ -271,6 +271,7 @@ class Run:
                 if reader.positions[tp].high_watermark >= end:
                     return
             await asyncio.sleep(0.1)
+            await reader.poll()  # the high watermark may have moved
 
 
 def where_it_waits(task: asyncio.Task[Any]) -> str:

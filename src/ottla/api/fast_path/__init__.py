@@ -12,6 +12,8 @@ What is skipped, and why that is safe:
   correlation id, the partition, the length and the records must be equal, so whatever the general
   decoder found in those bytes still holds. Lengths are checked again.
 - Authorization. The fast path is not used while an authorizer is configured.
+- The search for the quotas of the client. They are found once; when any quota changes, `version`
+  differs and the request is handled by the general path, which remembers it again.
 - The search for the topic's name by its id. The partition's log has the id of its topic, and a
   topic that was deleted and created again has another one.
 - The analysis of the record set. `plain_batch` checks everything that `log.validate` checks of a

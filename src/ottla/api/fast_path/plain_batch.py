@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.log import validate
 from ottla.log.segment.rollover import LARGEST_ENTRY
 from ottla.log.segment.segment import MAX_RELATIVE_OFFSET
-from ottla.protocol.records.batch import HEADER, HEADER_SIZE, OVERHEAD, BatchHeader
+from ottla.protocol.records.batch import HEADER, HEADER_SIZE, OVERHEAD, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.crc import crc32c
 from ottla.protocol.records.header import ATTRIBUTES_AT, MAX_SEQUENCE, CorruptBatch
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
     from ottla.log.log import Log
 
+NEVER: Final = 1 << 62  # records: more than a log can hold
 LAST_CODEC: Final = int(Codec.ZSTD)
 
 
@@ -38,19 +39,15 @@ class PlainBatches:
 
     def check(
         self, batch: memoryview, log: Log, leader_epoch: int, now_ms: int
-    ) -> BatchHeader | None:
+    ) -> tuple[int, ...] | None:
         """The header of a batch that `Log.append_validated` may append now; None if declined."""
-        limits = self._limits
-        if (
-            limits is None
-            or limits.config is not log.config
-            or limits.native is not validate.native
-        ):
-            limits = self._limits = _Limits(log.config)
+        limits, config = self._limits, log.config
+        if limits is None or limits.config is not config or limits.native is not validate.native:
+            limits = self._limits = _Limits(config)
         size = len(batch)
         if size < HEADER_SIZE or size > limits.max_bytes:
             return None
-        header = BatchHeader._make(HEADER.unpack_from(batch))
+        header = HEADER.unpack_from(batch)
         (
             base, length, _, magic, crc, attributes, delta, oldest, newest, producer_id, epoch,
             sequence, count,
@@ -74,12 +71,12 @@ class PlainBatches:
             or newest - began > limits.segment_ms - segment.jitter_ms
             or segment.index_bytes > limits.max_index_bytes
             or last - segment.base_offset > MAX_RELATIVE_OFFSET
-            or last + 1 - log.recovery_point >= limits.max_unflushed
             or sequence + delta > MAX_SEQUENCE
             or leader_epoch != log.epochs.latest
+            or (limits.flushes and last + 1 - log.recovery_point >= limits.max_unflushed)
             or segment.known_max_timestamp is None
             or crc32c(batch[ATTRIBUTES_AT:]) != crc
-            or (limits.walk is not None and not _has_valid_records(batch, header, limits.walk))
+            or (limits.walk is not None and not _has_valid_records(batch, limits.walk))
             or (
                 producer_id >= 0
                 and log.producers.find_expecting(producer_id, epoch, sequence) is None
@@ -93,7 +90,7 @@ class _Limits:
     """The limits that a topic's settings put on a plain batch."""
 
     __slots__ = (
-        "config", "max_after_ms", "max_before_ms", "max_bytes", "max_index_bytes",
+        "config", "flushes", "max_after_ms", "max_before_ms", "max_bytes", "max_index_bytes",
         "max_unflushed", "native", "segment_bytes", "segment_ms", "walk",
     )  # fmt: skip
 
@@ -116,10 +113,12 @@ class _Limits:
         self.segment_ms = config.segment_ms
         self.max_index_bytes = config.segment_index_bytes - LARGEST_ENTRY
         self.max_unflushed = config.flush_messages
+        self.flushes = config.flush_messages < NEVER
 
 
-def _has_valid_records(batch: memoryview, header: BatchHeader, walk: validate.Walk) -> bool:
+def _has_valid_records(batch: memoryview, walk: validate.Walk) -> bool:
     """Whether uncompressed records match the header; False where they are compressed."""
+    header = read_header(batch)
     if header.codec is not Codec.NONE:
         return False
     try:

@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from ottla.protocol.hot.parts import topic_bytes
-from ottla.protocol.hot.produce import ProduceRequest
+from ottla.protocol.hot.produce_request import ProduceRequest
 from ottla.protocol.wire import Call
 
 VERSIONS: Final = frozenset({7, *range(9, 14)})
@@ -75,16 +75,23 @@ class RequestTemplate:
             return None
         return correlation, index, frame[position:end]
 
-    def reply(self, correlation: int, index: int, base_offset: int, start_offset: int) -> bytes:
+    def reply(
+        self,
+        correlation: int,
+        index: int,
+        base_offset: int,
+        start_offset: int,
+        throttle_ms: int = 0,
+    ) -> bytes:
         """The framed reply to a record set that was appended with the producer's timestamps."""
         if self.flexible:
             return self._write.pack(
                 self._write_size, correlation, self._reply_middle, index, 0, base_offset, -1,
-                start_offset, 1, 0, 0, 0, 0, 0,
+                start_offset, 1, 0, 0, 0, throttle_ms, 0,
             )  # fmt: skip
         return self._write.pack(
             self._write_size, correlation, self._reply_middle, index, 0, base_offset, -1,
-            start_offset, 0,
+            start_offset, throttle_ms,
         )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from ottla.store.port import (
     Owner,
     Set,
     Store,
+    owner_of,
 )
 
 ATTEMPTS: Final = 5
@@ -48,7 +49,7 @@ async def try_to_become_controller(
         # controller was elected in between, and the epoch is ours or older, never another's.
         epoch = await store.get(paths.CONTROLLER_EPOCH)
         controller = await store.get(paths.CONTROLLER)
-        owner = None if controller is None else store.owner_of(controller)
+        owner = None if controller is None else owner_of(controller, store)
         with suppress(NodeExists, NoNode, BadVersion):  # what was read is outdated
             if controller is None:
                 return await _create(store, broker_id, now_ms, epoch)

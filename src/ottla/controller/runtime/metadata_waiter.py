@@ -22,6 +22,10 @@ class MetadataWaiter:
         self._metadata = metadata
         self._waiting: list[tuple[Condition, asyncio.Future[None]]] = []
 
+    @property
+    def image(self) -> Image:
+        return self._metadata.image
+
     async def wait_for(self, condition: Condition) -> None:
         """Return once the condition is true of the image; the caller sets the timeout."""
         if condition(self._metadata.image):

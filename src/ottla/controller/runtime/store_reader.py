@@ -67,6 +67,7 @@ from ottla.store.nodes import (
     ConfigNode,
     ControllerNode,
     LogDirEventNode,
+    LogDirsNode,
     PartitionsNode,
     ReassignmentNode,
     StateNode,
@@ -121,6 +122,7 @@ class StoreReader:
                 *(f"{paths.LOG_DIR_EVENTS}/{name}" for name in log_dirs),
             ),
             ids=self._ids(topics),
+            lost_disks=brokers.lost_disks,
         )
 
     async def event(self, change: Change, state: ControllerState) -> Event | None:
@@ -148,8 +150,29 @@ class StoreReader:
     async def _brokers(self) -> LiveBrokersChanged:
         names = await self._children(paths.BROKER_IDS)
         ids = [BrokerId(int(name)) for name in names if name.isdigit()]
-        brokers = [_broker(id, await self._data(paths.broker(id))) for id in sorted(ids)]
-        return LiveBrokersChanged({broker.id: broker for broker in brokers if broker is not None})
+        nodes = {id: await self._data(paths.broker(id)) for id in sorted(ids)}
+        brokers = {id: _broker(id, node) for id, node in nodes.items()}
+        return LiveBrokersChanged(
+            {id: broker for id, broker in brokers.items() if broker is not None},
+            await self._lost_disks(nodes),
+        )
+
+    async def _lost_disks(
+        self, nodes: Mapping[BrokerId, Node | None]
+    ) -> dict[BrokerId, LogDirsNode]:
+        """Brokers registered with other log directories than the store remembers."""
+        registered = {
+            id: broker.log_dirs
+            for id, node in nodes.items()
+            if (broker := _decode(BrokerNode.decode, paths.broker(id), node)) is not None
+            and broker.log_dirs is not None
+        }
+        remembered = await self._store.get_many([paths.log_dirs(id) for id in registered])
+        return {
+            id: log_dirs
+            for (id, log_dirs), node in zip(registered.items(), remembered, strict=True)
+            if node is not None and node.data != log_dirs.encode()
+        }
 
     async def topics(self, loaded: Iterable[str]) -> TopicsReloaded:
         names = frozenset(await self._children(paths.TOPICS))
@@ -299,7 +322,12 @@ def _leadership(tp: TopicPartition, node: Node | None) -> Leadership | None:
     if state is None:  # the ISR is unknown: no leader until an operator decides
         return Leadership(NO_BROKER, (), NO_EPOCH, ControllerEpoch(0), node.version)
     return Leadership(
-        state.leader, state.isr, state.leader_epoch, state.controller_epoch, node.version
+        state.leader,
+        state.isr,
+        state.leader_epoch,
+        state.controller_epoch,
+        node.version,
+        node.modified,
     )
 
 

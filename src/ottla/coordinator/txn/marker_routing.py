@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla.coordinator.deferred_reply import DeferredReply
-from ottla.coordinator.request_queues import Connect, RequestQueues, Spawn
+from ottla.coordinator.request_queues import OtherBrokers, RequestQueues
 from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.delay.slices import sliced
-from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
 from ottla.protocol.wire import Fields
@@ -52,19 +51,16 @@ class MarkerRouter:
         self,
         local: LocalMarkers,
         hosted: HostedPartitions,
-        metadata: MetadataCache,
-        connect: Connect,
-        spawn: Spawn,
+        others: OtherBrokers,
     ) -> None:
         self._local = local
         self._hosted = hosted
-        self._metadata = metadata
-        self._connect = connect
+        self._others = others
         self._queues = RequestQueues[RemoteMarker, Codes](
             "transaction markers",
             self._send,
             lambda marker: marker.all_with(ErrorCode.network_exception),
-            spawn,
+            others.spawn,
         )
 
     def write(
@@ -93,12 +89,15 @@ class MarkerRouter:
             self._queues.put(leader, marker, results.add)
         return results.all_written
 
+    def close(self) -> None:
+        self._queues.close()
+
     def _other_leader(self, key: TopicPartition) -> BrokerId | None:
         """The broker to send to; None if it is this one, or nobody leads the partition."""
         hosted = self._hosted.find(key)
         if hosted is not None and hosted.leadership is not None:
             return None
-        partition = self._metadata.image.partition(key)
+        partition = self._others.metadata.image.partition(key)
         if partition is None or partition.leader <= NO_BROKER:
             return None  # the local attempt yields the error
         broker_id = self._hosted.environment.broker_id
@@ -106,7 +105,7 @@ class MarkerRouter:
 
     async def _send(self, broker: BrokerId, markers: Sequence[RemoteMarker]) -> Sequence[Codes]:
         fields = {"markers": [_fields(marker) for marker in markers]}
-        reply = await self._connect(broker).ask(WRITE_TXN_MARKERS, fields, REPLY_MS)
+        reply = await self._others.ask(broker, WRITE_TXN_MARKERS, fields, REPLY_MS)
         by_producer: dict[int, dict[TopicPartition, ErrorCode]] = {}
         for result in reply.body.markers:
             codes = by_producer.setdefault(result.producer_id, {})

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from ottla.coordinator.request_queues import Connect, RequestQueues, Spawn
+from ottla.coordinator.request_queues import OtherBrokers, RequestQueues
 from ottla.coordinator.txn.state import Producer
-from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_BROKER, TRANSACTION_STATE, BrokerId, ProducerId, TopicPartition
 from ottla.protocol.wire import Fields
@@ -91,18 +90,15 @@ class MarkerGuards:
 
 
 class RemoteCoordinators:
-    def __init__(
-        self, broker_id: BrokerId, metadata: MetadataCache, connect: Connect, spawn: Spawn
-    ) -> None:
+    def __init__(self, broker_id: BrokerId, others: OtherBrokers) -> None:
         self.guards = MarkerGuards()
         self._broker_id = broker_id
-        self._metadata = metadata
-        self._connect = connect
+        self._others = others
         self._queues = RequestQueues[PartitionCheck, ErrorCode](
             "transaction verification",
             self._send,
             lambda _: ErrorCode.network_exception,
-            spawn,
+            others.spawn,
         )
 
     def ask(
@@ -113,7 +109,7 @@ class RemoteCoordinators:
         `done` is called once, with the coordinator's error code for the checked partition.
         """
         state = TopicPartition(TRANSACTION_STATE, state_partition)
-        metadata = self._metadata.image.partition(state)
+        metadata = self._others.metadata.image.partition(state)
         if metadata is None or metadata.leader <= NO_BROKER:
             done(ErrorCode.coordinator_not_available)
         elif metadata.leader == self._broker_id:  # this broker has not loaded the partition yet
@@ -121,10 +117,13 @@ class RemoteCoordinators:
         else:
             self._queues.put(metadata.leader, check, done)
 
+    def close(self) -> None:
+        self._queues.close()
+
     async def _send(self, broker: BrokerId, checks: Sequence[PartitionCheck]) -> list[ErrorCode]:
         results: dict[PartitionCheck, ErrorCode] = {}
         for part in _compatible(checks):
-            reply = await self._connect(broker).ask(ADD_PARTITIONS_TO_TXN, _fields(part), REPLY_MS)
+            reply = await self._others.ask(broker, ADD_PARTITIONS_TO_TXN, _fields(part), REPLY_MS)
             results |= _results(part, reply.body)
         return [results[check] for check in checks]
 

@@ -1,7 +1,8 @@
 """Parses a Fetch response in place: records stay views into the frame.
 
-Owns the layout of versions 4 to 17. Hot: benchmarks/clients_consumer.py. kio would copy every
-record set once; tests compare this parser with kio.
+Owns the layout of versions 4 to 18. Used by consumers and followers. Hot:
+benchmarks/clients_consumer.py. kio would copy every record set once; tests compare this parser with
+kio.
 """
 
 from __future__ import annotations
@@ -13,18 +14,15 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.model.errors import Disconnect, ErrorCode
+from ottla.protocol.hot.fetch import ABORTED, LEADER, PARTITION_4, PARTITION_5
+from ottla.protocol.hot.parts import INT16, INT32
 from ottla.protocol.length_check import read_uvarint, skip_tags
 
 NEWEST: Final = 17
 BY_ID: Final = 13
 _FLEXIBLE: Final = 12
-_INT16: Final = Struct(">h")
-_INT32: Final = Struct(">i")
 _SESSION: Final = Struct(">hi")
-_PARTITION_4: Final = Struct(">ihqq")
-_PARTITION_5: Final = Struct(">ihqqq")
-_ABORTED: Final = Struct(">qq")
-_LEADER: Final = Struct(">ii")
+_EPOCH_END: Final = Struct(">iq")
 _NOTHING: Final = memoryview(b"")
 
 
@@ -41,6 +39,7 @@ class PartitionResponse(NamedTuple):
     preferred_replica: int
     leader: tuple[int, int] | None  # its id and epoch, if another broker leads
     records: memoryview
+    diverging: tuple[int, int] | None = None  # the last epoch in common, and its end offset
 
 
 class FetchResponse(NamedTuple):
@@ -84,37 +83,41 @@ class _Reader:
     def _partition(self, topic: str | UUID) -> PartitionResponse:
         log_start = -1
         if self._version >= 5:
-            index, code, high_watermark, stable, log_start = self._unpack(_PARTITION_5)
+            index, code, high_watermark, stable, log_start = self._unpack(PARTITION_5)
         else:
-            index, code, high_watermark, stable = self._unpack(_PARTITION_4)
+            index, code, high_watermark, stable = self._unpack(PARTITION_4)
         aborted = tuple(self._aborted() for _ in range(max(0, self._count())))
-        preferred = self._unpack(_INT32)[0] if self._version >= 11 else -1
+        preferred = self._unpack(INT32)[0] if self._version >= 11 else -1
         records = self._bytes()
-        leader = self._leader()
+        leader, diverging = self._tagged_fields()
         return PartitionResponse(
             topic, index, code, high_watermark, stable, log_start, aborted, preferred, leader,
-            records,
+            records, diverging,
         )  # fmt: skip
 
     def _aborted(self) -> tuple[int, int]:
-        producer_id, first_offset = self._unpack(_ABORTED)
+        producer_id, first_offset = self._unpack(ABORTED)
         self._skip_tags()
         return producer_id, first_offset
 
-    def _leader(self) -> tuple[int, int] | None:
-        """The tagged fields of a partition: only tag 1 matters to a consumer."""
-        if not self._flexible:
-            return None
+    def _tagged_fields(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
+        """Of a partition: its current leader (tag 1) and the diverging epoch (tag 0)."""
         current_leader: tuple[int, int] | None = None
+        diverging: tuple[int, int] | None = None
+        if not self._flexible:
+            return None, None
         count, self._position = read_uvarint(self._frame, self._position)
         for _ in range(count):
             tag, self._position = read_uvarint(self._frame, self._position)
             size, self._position = read_uvarint(self._frame, self._position)
             if tag == 1:
-                leader, epoch = _LEADER.unpack_from(self._frame, self._position)
+                leader, epoch, _ = LEADER.unpack_from(self._frame, self._position)
                 current_leader = (leader, epoch) if leader >= 0 else None
+            elif tag == 0:
+                epoch, end = _EPOCH_END.unpack_from(self._frame, self._position)
+                diverging = (epoch, end) if end >= 0 else None
             self._position += size
-        return current_leader
+        return current_leader, diverging
 
     def _bytes(self) -> memoryview:
         size = self._count()
@@ -130,7 +133,7 @@ class _Reader:
             size, self._position = read_uvarint(self._frame, self._position)
             size -= 1
         else:
-            (size,) = self._unpack(_INT16)
+            (size,) = self._unpack(INT16)
         start, self._position = self._position, self._position + size
         return str(self._frame[start : self._position], "utf-8")
 
@@ -143,7 +146,7 @@ class _Reader:
         if self._flexible:
             count, self._position = read_uvarint(self._frame, self._position)
             return count - 1
-        return self._unpack(_INT32)[0]
+        return self._unpack(INT32)[0]
 
     def _skip_tags(self) -> None:
         if self._flexible:

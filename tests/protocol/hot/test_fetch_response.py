@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.consumer.fetch.response import NEWEST, read_fetch_response
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.protocol.hot.fetch import FetchedPartition, fetch_reply
+from ottla.protocol.hot.fetch_response import NEWEST, read_fetch_response
 from ottla.protocol.wire import Call, decode_reply
 
 ID = UUID(int=77)
@@ -51,6 +51,8 @@ def test_every_version_reads_as_kio_reads_it(version: int) -> None:
         assert list(ours.aborted) == aborted
     leader = mine.partitions[1].leader
     assert leader == ((2, 8) if version >= 12 else None)
+    assert mine.partitions[2].diverging == ((1, 5) if version >= 12 else None)
+    assert mine.partitions[0].diverging is None
 
 
 def test_records_are_not_copied() -> None:
