@@ -160,16 +160,12 @@ class App:
             control.quotas,
         )  # fmt: skip
         network = self._network()
-        links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        security = self._security(stack, control, links, network)
-        listener_set = ListenerSet(network, dispatch, environment.host_name, security)
-        stack.push_async_callback(listener_set.stop)
-        await listener_set.bind(listeners)
+        links.answer = Dispatch(services, spawn, memory=network.buffers.admission)
+        listener_set, security = await self._bind(stack, control, links, network)
         control.registration.log_dirs = identity.log_dirs
         await self._register(control, data, listener_set.advertised)
-        changes = listener_set.apply_changes(
-            self.dynamic, partial(self._publish_endpoints, control)
-        )
+        publish = partial(self._publish_endpoints, control)
+        changes = listener_set.apply_changes(self.dynamic, publish)
         _run(stack, tasks, [*control.loops(), *data.loops(), changes, security.run()])
         await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
@@ -187,16 +183,21 @@ class App:
         stack.callback(links.close)
         return links
 
-    def _security(
+    async def _bind(
         self, stack: AsyncExitStack, control: ControlPlane, links: BrokerLinks, network: Network
-    ) -> ListenerSecurity:
-        assert links.answer is not None
+    ) -> tuple[ListenerSet, ListenerSecurity]:
+        """The listening sockets, not served yet, and what secures them."""
+        environment, answer = self._environment, links.answer
+        assert answer is not None
         security = ListenerSecurity(
-            self.dynamic, control.configs.credentials, self._environment, network, links.answer
+            self.dynamic, control.configs.credentials, environment, network, answer
         )
         security.links = links.security
         stack.callback(security.close)
-        return security
+        listener_set = ListenerSet(network, answer, environment.host_name, security)
+        stack.push_async_callback(listener_set.stop)
+        await listener_set.bind(Listeners.of(self.config))
+        return listener_set, security
 
     async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
         if self.config.zookeeper_connect is not None:

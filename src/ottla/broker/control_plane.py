@@ -10,6 +10,7 @@ from typing import Any
 
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
 from ottla.broker.environment import Environment
+from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
@@ -70,13 +71,7 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
-        self.quotas = ClientQuotas(
-            Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
-            Windows(
-                settings.controller_quota_window_num,
-                settings.controller_quota_window_size_seconds * 1000,
-            ),
-        )
+        self.quotas = _client_quotas(settings)
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
         listeners = Listeners.of(settings)
@@ -134,3 +129,13 @@ class ControlPlane:
 def _address(endpoints: Iterable[EndpointNode], listener: str) -> Address | None:
     """Where a broker listens under this name."""
     return next((Address(e.host, e.port) for e in endpoints if e.name == listener), None)
+
+
+def _client_quotas(settings: BrokerConfig) -> ClientQuotas:
+    return ClientQuotas(
+        Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
+        Windows(
+            settings.controller_quota_window_num,
+            settings.controller_quota_window_size_seconds * 1000,
+        ),
+    )
