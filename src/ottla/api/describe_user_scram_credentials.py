@@ -10,7 +10,7 @@ from ottla.api.authorise import on_cluster
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
-from ottla.security.sasl.credentials import MECHANISM_NUMBERS, ScramCredentials
+from ottla.security.sasl.scram import MECHANISM_NUMBERS, ScramCredentials
 
 KEY: Final = 50
 

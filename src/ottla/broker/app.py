@@ -161,20 +161,13 @@ class App:
             coordination.txns,
         )  # fmt: skip
         network = self._network()
-        links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        security = ListenerSecurity(
-            self.dynamic, control.configs.credentials, environment, network, dispatch
-        )
-        security.links = links.security
-        stack.callback(security.close)
-        listener_set = ListenerSet(network, dispatch, environment.host_name, security)
-        stack.push_async_callback(listener_set.stop)
-        await listener_set.bind(listeners)
+        links.answer = Dispatch(services, spawn, memory=network.buffers.admission)
+        listener_set, security = await self._bind(stack, control, links, network)
         control.registration.log_dirs = identity.log_dirs
         await self._register(control, data, listener_set.advertised)
         publish = partial(self._publish_endpoints, control)
-        listener_changes = listener_set.apply_changes(self.dynamic, publish)
-        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes, security.run()])
+        changes = listener_set.apply_changes(self.dynamic, publish)
+        _run(stack, tasks, [*control.loops(), *data.loops(), changes, security.run()])
         await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)
@@ -191,6 +184,22 @@ class App:
             links.security = LinkSecurity(self.config, environment.clock)
         stack.callback(links.close)
         return links
+
+    async def _bind(
+        self, stack: AsyncExitStack, control: ControlPlane, links: BrokerLinks, network: Network
+    ) -> tuple[ListenerSet, ListenerSecurity]:
+        """The listening sockets, not served yet, and what secures them."""
+        environment, answer = self._environment, links.answer
+        assert answer is not None
+        security = ListenerSecurity(
+            self.dynamic, control.configs.credentials, environment, network, answer
+        )
+        security.links = links.security
+        stack.callback(security.close)
+        listener_set = ListenerSet(network, answer, environment.host_name, security)
+        stack.push_async_callback(listener_set.stop)
+        await listener_set.bind(Listeners.of(self.config))
+        return listener_set, security
 
     async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
         if self.config.zookeeper_connect is not None:

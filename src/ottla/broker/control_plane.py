@@ -175,3 +175,13 @@ class ControlPlane:
 def _address(endpoints: Iterable[EndpointNode], listener: str) -> Address | None:
     """Where a broker listens under this name."""
     return next((Address(e.host, e.port) for e in endpoints if e.name == listener), None)
+
+
+def _client_quotas(settings: BrokerConfig) -> ClientQuotas:
+    return ClientQuotas(
+        Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
+        Windows(
+            settings.controller_quota_window_num,
+            settings.controller_quota_window_size_seconds * 1000,
+        ),
+    )
