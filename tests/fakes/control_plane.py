@@ -40,9 +40,11 @@ from ottla.net.request_slot import Peer
 from ottla.protocol import wire
 from ottla.replica.transitions import EpochFence, PartitionStop, PartitionTransition
 from ottla.security.authorizer import Authorizer
+from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
+from ottla.shared_state.quota_store import QuotaStore
 from ottla.shared_state.registration import Registration, create_root_nodes
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
@@ -124,6 +126,7 @@ class Node:
     controller: Controller
     registry: Registry
     held: FakeReplicas
+    quotas: ClientQuotas
 
     def context(self, call: wire.Call, listener: str = "PLAINTEXT") -> Context:
         peer = Peer("127.0.0.1", 1, listener, "PLAINTEXT")
@@ -137,6 +140,7 @@ class Node:
             replicas=self.held,  # type: ignore[arg-type]
             groups=self.held,  # type: ignore[arg-type]
             txns=self.held,  # type: ignore[arg-type]
+            quotas=self.quotas,
         )
         return Context(call, peer, services)
 
@@ -229,10 +233,12 @@ class ControlPlane:
         metadata = MetadataCache(id)
         measures = ControllerMetrics(registry, clock)
         loop = ControllerLoop(store, self.wires, registration, clock, dice, metrics=measures)
+        quotas, configs = ClientQuotas(), ConfigStore(store, config, id)
+        configs.quotas = QuotaStore(store, quotas)
         controller = Controller(
             loop,
             config,
-            ConfigStore(store, config, id),
+            configs,
             ProducerIds(store, id),
             MetadataWaiter(metadata),
             acls=AclStore(store, Authorizer()),
@@ -240,7 +246,17 @@ class ControlPlane:
         )
         held = FakeReplicas()
         return Node(
-            id, store, clock, registration, config, metadata, loop, controller, registry, held
+            id,
+            store,
+            clock,
+            registration,
+            config,
+            metadata,
+            loop,
+            controller,
+            registry,
+            held,
+            quotas,
         )
 
     async def kill(self, id: int) -> None:
