@@ -159,7 +159,7 @@ class App:
             metadata, control.controller, data.services, coordination.groups, coordination.txns,
             control.quotas,
         )  # fmt: skip
-        network = self._network()
+        network = self._network(control)
         links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
         security = ListenerSecurity(
             self.dynamic, control.configs.credentials, environment, network, dispatch
@@ -208,7 +208,7 @@ class App:
             environment, self.dynamic, data, control, spawn, links=links, store=store
         )
 
-    def _network(self) -> Network:
+    def _network(self, control: ControlPlane) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
         memory_bytes = self._environment.memory_bytes
         network = Network(
@@ -217,6 +217,7 @@ class App:
             RequestMetrics(self.registry, names, self._environment.clock),
             self._environment.pool,
         )
+        network.waiting_connections.rate_of_address = control.quotas.connection_rate
         self.dynamic.on_broker(lambda _, config: network.apply(net_limits(config, memory_bytes)))
         return network
 
