@@ -78,13 +78,13 @@ def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:
         with _analysed(sink):
             records = _records(frame, _columns(sink.target, frame))
         return (_updates_to if sink.mode == "update" else _to_topic)(sink.target, records)
+    if isinstance(sink.target, TableTarget):
+        return frame.writeStream.foreachBatch(lake_writer(sink.target))
     frame = frame.select(*own_columns(frame))
     match sink.target:
         case FilesTarget(path, partition_by):
             writer = frame.writeStream.format("parquet").option("path", path)
             return writer.partitionBy(*partition_by) if partition_by else writer
-        case TableTarget() as target:
-            return frame.writeStream.foreachBatch(lake_writer(target))
         case ConsoleTarget(rows):
             return frame.writeStream.format("console").option("numRows", rows)
 

@@ -211,7 +211,8 @@ def _format(node: Node, folder: Path) -> Format:
         node.fail("message", "missing: name the message type of the values, as in shop.View")
     if kind != "protobuf" and message:
         node.fail("message", f"not allowed for format {kind}")
-    return Format(kind, schema, message)
+    tombstones = node.choice("tombstones", ("refuse", "keep"), "refuse") == "keep"
+    return Format(kind, schema, message, tombstones)
 
 
 def _watermark(node: Node, name: str) -> Watermark | None:
