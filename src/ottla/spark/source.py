@@ -56,7 +56,7 @@ class OttlaDataSource(DataSource):
     def reader(self, schema: StructType) -> BatchReader:
         keep()
         with as_user_errors():
-            given = options.batch_source(self._given(schema))
+            given = options.batch_source(self._all_options(schema))
         return (FilteringReader if PUSHES_FILTERS in sys.modules else BatchReader)(given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -76,13 +76,13 @@ class OttlaDataSource(DataSource):
             return StreamWriter(*self._sink(schema))
 
     def _sink(self, schema: StructType) -> tuple[options.SinkOptions, rows.SinkColumns]:
-        given = options.sink(self._given(schema))
+        given = options.sink(self._all_options(schema))
         return given, rows.written(schema, given.topic)
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        return StreamReader(self._given(schema), schema)
+        return StreamReader(self._all_options(schema), schema)
 
-    def _given(self, schema: StructType) -> Mapping[str, str]:
+    def _all_options(self, schema: StructType) -> Mapping[str, str]:
         """The options of the statement, put over those of the table, if it is one."""
         kept = next((field.metadata.get(KEPT_OPTIONS) for field in schema.fields), None)
         return self.options if kept is None else {**json.loads(kept), **self.options}
