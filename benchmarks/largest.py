@@ -144,6 +144,25 @@ def _update_metadata(size: Size) -> Fields:
     return {**FENCE, "topic_states": _states(size, state, with_id=True), "live_brokers": []}
 
 
+def _alter_partition(size: Size) -> Fields:
+    proposal = {
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+        "new_isr_with_epochs": [{"broker_id": 0, "broker_epoch": -1}],
+    }
+    partitions = [{"partition_index": number, **proposal} for number in range(size.items)]
+    topics = [{"topic_id": None, "partitions": partitions}]
+    return {"broker_id": 0, "broker_epoch": -1, "topics": topics}
+
+
+def _envelope(size: Size) -> Fields:
+    return {
+        "request_data": bytes(size.items),
+        "request_principal": None,
+        "client_host_address": bytes(4),
+    }
+
+
 def _stop_replica(size: Size) -> Fields:
     def state(index: int) -> Fields:
         return {"partition_index": index, "leader_epoch": -1, "delete_partition": False}
@@ -321,6 +340,8 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "StopReplica": (Largest(_stop_replica),),
     "UpdateMetadata": (Largest(_update_metadata),),
     "ControlledShutdown": (Largest(lambda size: {"broker_id": 9, "broker_epoch": 1}),),
+    "AlterPartition": (Largest(_alter_partition),),
+    "Envelope": (Largest(_envelope),),
     "OffsetCommit": (Largest(_offset_commit),),
     "OffsetFetch": (
         Largest(_offset_fetch),
@@ -427,6 +448,19 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
         Largest(lambda size: {"topics": _ids(size, "partition_indexes"), "timeout": TIMEOUT_MS}),
     ),
     "OffsetDelete": (Largest(lambda size: {"group_id": "large", "topics": _by_topic(size)}),),
+    "SaslHandshake": (Largest(lambda size: {"mechanism": "PLAIN"}),),
+    "SaslAuthenticate": (Largest(lambda size: {"auth_bytes": b"token"}),),
+    "DescribeUserScramCredentials": (
+        Largest(lambda size: {"users": [{"name": name} for name in size.named("u")]}),
+    ),
+    "AlterUserScramCredentials": (
+        Largest(
+            lambda size: {
+                "deletions": [{"name": name, "mechanism": 1} for name in size.named("u")],
+                "upsertions": [],
+            }
+        ),
+    ),
     "DescribeCluster": (
         Largest(
             lambda size: {

@@ -196,8 +196,8 @@ def answers(port: int) -> bool:
         return False
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    sockets = [socket.create_server((host, 0)) for _ in range(count)]
     ports = [held.getsockname()[1] for held in sockets]
     for held in sockets:
         held.close()

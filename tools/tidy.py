@@ -41,7 +41,13 @@ BANNED: Final = {  # call, or all calls below it -> the only places that may use
     "os.rename": FILES,
     "os.replace": FILES,
     "random": ("ottla/broker/app.py",),
-    "socket": ("ottla/net/", "ottla/testing/", "ottla/broker/environment.py"),
+    "socket": (
+        "ottla/net/",
+        "ottla/testing/",
+        "ottla/broker/environment.py",
+        "ottla/cli/cluster/local_cluster.py",
+        "ottla/cli/zookeeper/ensemble.py",
+    ),
     "threading.Condition": NOWHERE,
     "threading.Lock": (
         "ottla/client/producer/buffer/queues.py",

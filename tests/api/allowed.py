@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from ottla.api.api import Api
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Services
+from ottla.config.dynamic import DynamicConfig
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode as E
 from ottla.protocol.wire import Call
@@ -67,7 +68,8 @@ class Guarded:
         self._authorizer = Authorizer(in_force=True)
         self._rules: list[Rule] = []
         self.may()
-        self.services = replace(services, authorizer=self._authorizer)
+        in_cluster = DynamicConfig({**services.config.static, "zookeeper.connect": "zk:2181"})
+        self.services = replace(services, authorizer=self._authorizer, config=in_cluster)
         self.dispatch = Dispatch(self.services, tasks.create_task)
         self.somebody = Caller(self.dispatch, listener)
         self.somebody.peer.principal = SOMEBODY

@@ -7,12 +7,14 @@ from typing import Any, Final
 from ottla.api import (
     alter_configs,
     alter_partition_reassignments,
+    alter_user_scram_credentials,
     create_partitions,
     create_topics,
     delete_topics,
     describe_cluster,
     describe_configs,
     describe_topic_partitions,
+    describe_user_scram_credentials,
     elect_leaders,
     find_coordinator,
     incremental_alter_configs,
@@ -21,7 +23,14 @@ from ottla.api import (
     metadata,
 )
 from ottla.api.config_resources import Kind
-from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
+from ottla.api.interbroker import (
+    alter_partition,
+    controlled_shutdown,
+    envelope,
+    leader_and_isr,
+    stop_replica,
+    update_metadata,
+)
 from ottla.api.operations import NOT_ASKED
 from ottla.model.errors import ErrorCode as E
 from ottla.model.ids import NO_TOPIC_ID
@@ -297,6 +306,20 @@ CASES: Final = (
         ),
     ),
     Case(
+        describe_user_scram_credentials.API,
+        {"users": None},
+        code,
+        CLUSTER_NO,
+        ((cluster(O.DESCRIBE), E.none),),
+    ),
+    Case(
+        alter_user_scram_credentials.API,
+        {"deletions": [{"name": "nobody", "mechanism": 1}], "upsertions": []},
+        result,
+        CLUSTER_NO,
+        ((cluster(O.ALTER), E.resource_not_found),),
+    ),
+    Case(
         list_config_resources.API,
         {"resource_types": []},
         lambda said: (said.error_code, bool(said.config_resources)),
@@ -332,6 +355,20 @@ CASES: Final = (
         code,
         CLUSTER_NO,
         to_brokers=E.none,
+    ),
+    Case(
+        alter_partition.API,
+        {"broker_id": 1, "broker_epoch": -1, "topics": []},
+        code,
+        CLUSTER_NO,
+        to_brokers=E.stale_broker_epoch,
+    ),
+    Case(
+        envelope.API,
+        {"request_data": b"", "request_principal": None, "client_host_address": b""},
+        code,
+        CLUSTER_NO,
+        to_brokers=E.invalid_request,
     ),
     Case(
         controlled_shutdown.API,

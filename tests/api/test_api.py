@@ -30,6 +30,10 @@ RANGES = {
     "SyncGroup": (14, 0, 5),
     "DescribeGroups": (15, 0, 6),
     "ListGroups": (16, 0, 5),
+    "SaslHandshake": (17, 0, 1),
+    "SaslAuthenticate": (36, 0, 2),
+    "DescribeUserScramCredentials": (50, 0, 0),
+    "AlterUserScramCredentials": (51, 0, 0),
     "ApiVersions": (18, 0, 4),
     "CreateTopics": (19, 2, 7),
     "DeleteTopics": (20, 1, 6),
@@ -55,6 +59,8 @@ RANGES = {
     "AlterPartitionReassignments": (45, 0, 1),
     "ListPartitionReassignments": (46, 0, 0),
     "OffsetDelete": (47, 0, 0),
+    "AlterPartition": (56, 2, 3),
+    "Envelope": (58, 0, 0),
     "DescribeCluster": (60, 0, 2),
     "DescribeProducers": (61, 0, 0),
     "DescribeTransactions": (65, 0, 0),
@@ -108,7 +114,7 @@ def test_only_produce_is_offered_in_versions_it_refuses() -> None:
 
 @pytest.mark.spec("NET-31")
 def test_what_brokers_say_to_each_other_is_marked() -> None:
-    assert [api.key for api in APIS if api.between_brokers] == [4, 5, 6, 7]
+    assert [api.key for api in APIS if api.between_brokers] == [4, 5, 6, 7, 56, 58]
 
 
 def test_the_plain_refusal_carries_code_and_text() -> None:

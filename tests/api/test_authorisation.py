@@ -11,7 +11,7 @@ from tests.fakes.virtual_loop import run
 
 pytestmark = pytest.mark.spec("SEC-04")
 
-BY_THEMSELVES = {"DescribeAcls", "CreateAcls", "DeleteAcls"}
+BY_THEMSELVES = {"DescribeAcls", "CreateAcls", "DeleteAcls", "SaslHandshake", "SaslAuthenticate"}
 """APIs about the rules themselves have tests of their own."""
 WORLDS: list[tuple[allowed.World, Case]] = [
     *((allowed.data, case) for case in allowed_records.CASES),

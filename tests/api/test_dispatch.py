@@ -123,6 +123,43 @@ def test_a_frame_that_cannot_be_read_closes_the_connection() -> None:
     run(story())
 
 
+STOP_NOTHING: dict[str, Any] = {
+    "controller_id": 0,
+    "controller_epoch": 9,
+    "broker_epoch": -1,
+    "topic_states": [],
+}
+CLUSTER = {
+    "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "zookeeper.connect": "zk:2181",
+}
+
+
+@pytest.mark.spec("NET-31")
+@pytest.mark.parametrize(
+    ("settings", "listener", "code"),
+    [
+        ({}, "PLAINTEXT", ErrorCode.cluster_authorization_failed),
+        (CLUSTER, "OUTSIDE", ErrorCode.cluster_authorization_failed),
+        (CLUSTER, "PLAINTEXT", ErrorCode.none),
+    ],
+)
+def test_in_a_cluster_without_authorizer_who_comes_through_the_brokers_listener_is_a_broker(
+    settings: dict[str, str], listener: str, code: ErrorCode
+) -> None:
+    async def story() -> None:
+        async with api_side(settings) as side:
+            caller = side.another(listener)
+            assert (await caller.ask(stop_replica.API, **STOP_NOTHING)).error_code is code
+            offered = await caller.ask(api_versions.API, 0)
+            keys = {each.api_key for each in offered.api_keys}
+            assert (stop_replica.API.key in keys) == (code is ErrorCode.none)
+
+    run(story())
+
+
 @pytest.mark.spec("NET-31")
 def test_what_only_brokers_may_ask_is_refused_to_clients() -> None:
     async def story() -> None:

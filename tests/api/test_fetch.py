@@ -17,6 +17,7 @@ from tests.fakes.data_side import ME, OTHER, TOPIC_ID
 from tests.fakes.virtual_loop import run
 
 TWO = (ME, OTHER)
+IN_CLUSTER = {"zookeeper.connect": "zk:2181"}
 BY_ID, WITH_SESSIONS, WITH_EPOCHS = 13, 7, 9
 
 
@@ -264,7 +265,7 @@ def test_who_hung_up_while_waiting_leaves_no_session_behind() -> None:
 @pytest.mark.parametrize("version", [4, 14, 15, 18])
 def test_a_follower_reads_to_the_end_and_is_counted(version: int) -> None:
     async def story() -> None:
-        async with api_side() as side:
+        async with api_side(IN_CLUSTER) as side:
             partition = await side.data.lead(replicas=TWO)
             await fill(side)
             said = await side.caller.ask(API, version, **fields(part(0), replica_id=OTHER))
@@ -282,6 +283,7 @@ def test_who_claims_to_be_a_follower_on_a_clients_listener_is_refused() -> None:
             "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
             "inter.broker.listener.name": "PLAINTEXT",
+            **IN_CLUSTER,
         }
         async with api_side(settings) as side:
             partition = await side.data.lead(replicas=TWO)

@@ -27,6 +27,7 @@ from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.producer_ids import ProducerIds
 from tests.fakes.data_side import ME, TP, DataSide, data_side
+from tests.fakes.links import NoOtherBroker
 
 ID = "tx"
 
@@ -125,12 +126,14 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
             side.data,
             control,  # type: ignore[arg-type]
             tasks.create_task,
+            links=NoOtherBroker(),
+            store=side.store,
         )
         for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             await side.lead(TopicPartition(topic, 0))
         await side.lead(TP)
         await side.settle()
-        listeners = SimpleNamespace(inter_broker="INTERNAL")
+        listeners = SimpleNamespace(inter_broker="INTERNAL", control_plane=None)
         services = Services(
             identity=Identity(ME, "cluster", listeners),  # type: ignore[arg-type]
             clock=side.clock,

@@ -1,25 +1,30 @@
-"""The control plane of a broker: one broker that is its own controller."""
+"""The control plane of a broker: its controller, and the way to other brokers."""
 
 from __future__ import annotations
 
 import asyncio
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
-from ottla.broker.control_plane import ControlPlane, LocalBroker, LocalConnection
+from ottla.broker.broker_links import BrokerLinks
+from ottla.broker.control_plane import ControllerLinks, ControlPlane
 from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
-from ottla.model.errors import UserError
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.model.metrics import Registry
+from ottla.net.broker_link import BrokerLink
 from ottla.net.request_slot import RequestSlot
+from ottla.protocol import wire
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import EndpointNode
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
 from tests.fakes.virtual_loop import LoopClock, run
@@ -31,8 +36,12 @@ def environment(store: MemoryStore) -> Environment:
     return Environment(LoopClock(), Random(1), ForgettingDisk(), lambda _: store, InlinePool())
 
 
-def broker(id_: BrokerId) -> BrokerState:
-    return BrokerState(id_, BrokerEpoch(1), (), None)
+def broker(id_: BrokerId, *endpoints: EndpointNode) -> BrokerState:
+    return BrokerState(id_, BrokerEpoch(1), endpoints, None)
+
+
+def broker_links() -> BrokerLinks:
+    return BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME), LoopClock(), Random(1))
 
 
 def unanswered(_: memoryview, slot: RequestSlot) -> None:
@@ -40,17 +49,20 @@ def unanswered(_: memoryview, slot: RequestSlot) -> None:
 
 
 @pytest.mark.spec("NET-31")
-def test_the_controller_reaches_its_own_broker_and_no_other() -> None:
+def test_the_controller_reaches_its_own_broker_without_a_socket_and_others_by_their_listener() -> (
+    None
+):
     async def story() -> None:
-        links = LocalBroker(ME, LoopClock())
-        with pytest.raises(AssertionError):
-            links.open(broker(ME))
+        links = broker_links()
         links.answer = unanswered
-        assert isinstance(links.open(broker(ME)), LocalConnection)
-        with pytest.raises(
-            UserError, match="broker 4 is registered in the metadata store of broker 3"
-        ):
-            links.open(broker(OTHER))
+        controller_links = ControllerLinks(links, "INTERNAL", 1_000)
+        assert controller_links.open(broker(ME)) is links.local()
+        link = controller_links.open(broker(OTHER, EndpointNode("INTERNAL", "other", 9093)))
+        assert isinstance(link, BrokerLink)
+        assert link.address == "other:9093"
+        link.close()
+        with pytest.raises(ConnectionError, match="broker 4 has no listener INTERNAL"):
+            controller_links.open(broker(OTHER, EndpointNode("PLAINTEXT", "other", 9092)))
 
     run(story())
 
@@ -62,16 +74,17 @@ def test_the_one_broker_becomes_the_controller() -> None:
         await store.start()
         await create_root_nodes(store, None, Random(0))
         config = DynamicConfig({"broker.id": "3"})
+        links = broker_links()
         control = ControlPlane(
             environment(store),
             config,
-            ME,
+            links,
             store=store,
             metadata=MetadataCache(ME),
             registry=Registry(),
             authorizer=Authorizer(),
         )
-        control.links.answer = unanswered
+        links.answer = unanswered
         await control.registration.register()
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(loop) for loop in control.loops()]
@@ -80,5 +93,56 @@ def test_the_one_broker_becomes_the_controller() -> None:
             assert control.registration.epoch >= 0
             for task in running:
                 task.cancel()
+
+    run(story())
+
+
+class Controller:
+    """Stands for the channel to the controller; says what it is told to."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[int, wire.Fields]] = []
+
+    async def ask(self, key: int, fields: wire.Fields, timeout_ms: int) -> object:
+        self.asked.append((key, fields))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(error_code=ErrorCode.none, remaining_partitions=answer)
+
+
+@pytest.mark.spec("CTL-76")
+@pytest.mark.parametrize(
+    ("settings", "answers", "asked", "seconds"),
+    [
+        ({}, [[]], 1, 0),
+        ({}, [KafkaError(ErrorCode.not_controller), ["t-0"], []], 3, 10),
+        ({}, [ConnectionError()] * 3, 3, 10),
+        ({"controlled.shutdown.max.retries": "1"}, [TimeoutError()], 1, 0),
+        ({"controlled.shutdown.enable": "false"}, [], 0, 0),
+    ],
+)
+def test_a_broker_that_stops_asks_the_controller_to_move_its_leaders_and_stops_anyway(
+    settings: dict[str, str], answers: list[object], asked: int, seconds: int
+) -> None:
+    async def story() -> None:
+        clock = LoopClock()
+        store = MemoryStore(Ensemble())
+        control = ControlPlane(
+            environment(store),
+            DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181", **settings}),
+            broker_links(),
+            store=store,
+            metadata=MetadataCache(ME),
+            registry=Registry(),
+            authorizer=Authorizer(),
+        )
+        controller = Controller(*answers)
+        control.channel = controller  # type: ignore[assignment]
+        began = clock.mono_ms()
+        await control.hand_over()
+        assert len(controller.asked) == asked
+        assert clock.mono_ms() - began == seconds * 1_000
 
     run(story())

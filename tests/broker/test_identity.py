@@ -16,6 +16,7 @@ from ottla.log.directories.meta_properties import MetaProperties
 from ottla.model.errors import UserError
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import LogDirsNode
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.manual_time import ManualClock
 from tests.fakes.virtual_loop import run
@@ -64,7 +65,7 @@ def test_an_identity_is_settled_once_and_written_down_everywhere() -> None:
         assert first.broker_id == 7
         for directory in (A, B):
             meta = machine.meta(directory)
-            assert (meta.broker_id, meta.cluster_id) == first
+            assert (meta.broker_id, meta.cluster_id) == first[:2]
         assert machine.meta(A).directory_id != machine.meta(B).directory_id
         assert await machine.start(A, B, broker_id="7") == first
 
@@ -149,6 +150,25 @@ def test_a_directory_that_was_wiped_or_is_missing_stops_the_start_unless_accepte
             await machine.start(A, B)
         await machine.start(A, B, log_dirs_accept_missing="true")
         await machine.start(A, B)
+
+    run(story())
+
+
+@pytest.mark.spec("REP-71")
+def test_in_a_cluster_a_wiped_directory_is_announced_and_not_yet_remembered() -> None:
+    async def story() -> None:
+        machine, cluster = Machine(), {"zookeeper_connect": "zk:2181"}
+        first = await machine.start(A, B, **cluster)
+        assert first.log_dirs is None
+        machine.wipe(B)
+        again = await machine.start(A, B, **cluster)
+        assert again.log_dirs is not None
+        present = {machine.meta(A).directory_id: A, machine.meta(B).directory_id: B}
+        assert again.log_dirs.paths == present
+        remembered = machine.ensemble.tree.find(paths.log_dirs(first.broker_id))
+        assert remembered is not None
+        assert LogDirsNode.decode(remembered.data).paths != present
+        assert (await machine.start(A, B, **cluster)).log_dirs == again.log_dirs, "until it is"
 
     run(story())
 

@@ -33,7 +33,7 @@ WORDS = {  # what a command needs before it would try a connection
     "transactions describe": ("x",),
 }
 LOCAL = {"adopt", "kafka-commands", "log", "pipeline", "profile", "reassign execute"}
-LOCAL |= {"reassign verify"}
+LOCAL |= {"metadata", "zookeeper", "reassign verify"}
 REMOTE = [
     command for command in COMMANDS if not {command.words[0], " ".join(command.words)} & LOCAL
 ]

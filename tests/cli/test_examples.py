@@ -28,6 +28,18 @@ from tests.cli.ottla_program import Run
 from tests.cli.test_adopt import data as kafka_data
 
 ELSEWHERE = "pipeline"  # Spark takes its time to start: tests of its own run those
+OF_CLUSTERS = {
+    ("brokers", "decommission"),
+    ("brokers", "drain"),
+    ("cluster", "start"),
+    ("cluster", "status"),
+    ("cluster", "stop"),
+    ("metadata", "export"),
+    ("metadata", "import"),
+    ("metadata", "move"),
+    ("zookeeper", "start"),
+}
+"""They start or need several processes: tests/cluster and tests/cli/zookeeper run them."""
 TOPICS = ("orders", "clicks", "old-orders", "old-clicks", "older-clicks", "speed")
 
 
@@ -99,6 +111,7 @@ def stage(
         (command, example)
         for command in COMMANDS
         if command.words[0] != "pipeline"  # these start Spark: tests/spark/pipelines
+        and command.words not in OF_CLUSTERS
         for example in examples(command)
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value.words),

@@ -3,6 +3,9 @@
 - `process`       one `ottla serve` that is started, killed and looked at
 - `load`          producers and consumers whose every step is written into a history
 - `transacting`   transactional producers, a pipeline and readers, into the same history
+- `proxies`       links between processes that can be cut, healed and reset
+- `routed_ottla`  the program `ottla` with its connections sent through such links
+- `three_brokers`  three brokers and a ZooKeeper ensemble, with a link between each two of them
 - `test_kill`     `kill -9` under load, in recovery, SIGTERM, SIGSTOP, what a restart keeps
 - `test_groups`   a group goes on where it committed, through kills
 - `test_transactions`  transactions and pipelines through kills; prepared ones wait through them

@@ -41,10 +41,12 @@ def name_in(value: bytes) -> str:
     return name.decode() if whole else f"torn: {value[:60]!r}"
 
 
-def create_topic(address: str, topic: str, partitions: int = 1, **settings: str) -> None:
+def create_topic(
+    address: str, topic: str, partitions: int = 1, *, replicas: int = 1, **settings: str
+) -> None:
     config = {name.replace("_", "."): value for name, value in settings.items()}
     admin = AdminClient({"bootstrap.servers": address, **SOON})
-    [created] = admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values()
+    [created] = admin.create_topics([NewTopic(topic, partitions, replicas, config=config)]).values()
     created.result(30)
 
 
@@ -68,6 +70,8 @@ class Load:
         self._settings = settings or {}
         self._pause_s = pause_s
         self._stop = threading.Event()
+        self._gave_up = False
+        """The test has failed: nobody waits for what is not acknowledged yet."""
         self._threads = [
             threading.Thread(target=self._produce, args=(f"p{number}",))
             for number in range(producers)
@@ -85,6 +89,7 @@ class Load:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._gave_up = kind is not None
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -95,6 +100,18 @@ class Load:
     @property
     def acknowledged(self) -> int:
         return sum(isinstance(e, Send) and e.outcome is Outcome.OK for e in list(self.events))
+
+    def acknowledgements(self, partition: int, since_ns: int = 0) -> list[int]:
+        """When records of a partition were acknowledged, in order of time."""
+        where = f"{self._topic}-{partition}"
+        return sorted(
+            event.completed_ns
+            for event in list(self.events)
+            if isinstance(event, Send)
+            and event.partition == where
+            and event.outcome is Outcome.OK
+            and event.completed_ns > since_ns
+        )
 
     def finish(self) -> list[Event]:
         """After the block: what fresh readers find, and the whole history with it."""
@@ -123,7 +140,9 @@ class Load:
             value = value_of(name, number * 37 % LARGEST_BYTES)
             producer.produce(self._topic, value, partition=partition, on_delivery=told)
             producer.poll(0)
-        producer.flush(DELIVERY_S)
+        deadline = time.monotonic() + DELIVERY_S
+        while len(producer) and not self._gave_up and time.monotonic() < deadline:
+            producer.poll(0.1)
 
     def _told(self, process: str, name: str, partition: int) -> Any:
         invoked_ns = time.monotonic_ns()

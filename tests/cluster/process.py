@@ -39,17 +39,20 @@ class BrokerProcess:
         settings: Mapping[str, str] | None = None,
         *,
         dirs: Sequence[Path] = (),
+        host: str = "127.0.0.1",
     ) -> None:
         self.folder = folder
         self.settings = {"log.retention.ms": "-1", **(settings or {})}
         self.dirs = list(dirs) or [folder / "data"]
-        self.port = free_ports(1)[0]
+        self.host = host
+        self.port = free_ports(1, host)[0]
+        self.program = ["-m", "ottla"]
         self.lives = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -77,7 +80,7 @@ class BrokerProcess:
         """Start a process, and wait for nothing."""
         assert self._process is None or self._process.poll() is not None, "it still runs"
         self.lives += 1
-        command = [sys.executable, "-m", "ottla", "serve"]
+        command = [sys.executable, *self.program, "serve"]
         command += ["--listeners", f"PLAINTEXT://{self.address}"]
         command += ["--data-dir", ",".join(map(str, self.dirs))]
         for key, value in self.settings.items():

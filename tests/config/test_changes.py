@@ -96,7 +96,8 @@ def test_a_topics_bad_change_is_refused_with_kafkas_code_and_the_key(
     ("alterations", "whole_cluster", "code"),
     [
         ([Alteration("no.such", APPEND, "1")], False, INVALID_CONFIG),
-        ([Alteration("ssl.keystore.password", SET, "1")], False, INVALID_REQUEST),
+        ([Alteration("ssl.keystore.password", SET, "1")], True, INVALID_REQUEST),
+        ([Alteration("ssl.engine.factory.class", SET, "1")], False, INVALID_REQUEST),
         ([Alteration("node.id", SET, "1")], False, INVALID_REQUEST),
         ([Alteration("log.retention.ms", SET, "")], False, INVALID_REQUEST),
         ([Alteration("num.io.threads", SET, "17")], False, INVALID_REQUEST),

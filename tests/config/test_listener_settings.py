@@ -18,7 +18,7 @@ NAME = "listener.name.external.max.connections"
 def test_a_listeners_setting_is_known_by_its_prefix() -> None:
     assert is_of_listener(NAME)
     assert base_name(NAME) == "max.connections"
-    for other in ("max.connections", "listener.name.x.ssl.keystore.location", "listener.name.x."):
+    for other in ("max.connections", "listener.name.x.num.io.threads", "listener.name.x."):
         assert not is_of_listener(other)
         assert base_name(other) == other
 
@@ -26,7 +26,22 @@ def test_a_listeners_setting_is_known_by_its_prefix() -> None:
 @pytest.mark.spec("SEC-09", "CFG-018")
 def test_values_are_found_by_the_listeners_name() -> None:
     found = OfListeners.of({NAME: "5", "listener.name.a.max.connection.creation.rate": "7"})
-    assert found == OfListeners({"EXTERNAL": 5}, {"A": 7})
+    assert found == OfListeners({"EXTERNAL": 5}, {"A": 7}, {})
+
+
+@pytest.mark.spec("SEC-01")
+def test_tls_and_sasl_may_differ_between_listeners_and_mechanisms() -> None:
+    found = OfListeners.of(
+        {
+            "listener.name.external.ssl.client.auth": "required",
+            "listener.name.external.scram-sha-256.sasl.jaas.config": "secret",
+            "listener.name.in.sasl.enabled.mechanisms": "PLAIN",
+        }
+    )
+    assert found.security == {
+        "EXTERNAL": {"ssl.client.auth": "required", "scram-sha-256.sasl.jaas.config": "secret"},
+        "IN": {"sasl.enabled.mechanisms": "PLAIN"},
+    }
 
 
 def test_a_bad_value_is_refused_by_name_at_the_start() -> None:
@@ -35,10 +50,10 @@ def test_a_bad_value_is_refused_by_name_at_the_start() -> None:
 
 
 def test_a_file_may_have_them_without_a_warning() -> None:
-    loaded = load(sets=[f"{NAME}=5", "listener.name.external.ssl.client.auth=none"])
+    loaded = load(sets=[f"{NAME}=5", "listener.name.external.num.io.threads=1"])
     assert loaded.config.of_listeners.max_connections == {"EXTERNAL": 5}
     assert [line.partition(" ")[0] for line in loaded.warnings] == [
-        "listener.name.external.ssl.client.auth"
+        "listener.name.external.num.io.threads"
     ]
 
 

@@ -74,7 +74,6 @@ REFUSED = [
     ({"listeners": "IN://a:9,OUT://b:9"}, "listeners: IN://a:9 and OUT://b:9 use the same port 9"),
     ({"listeners": "IN://:1,in://:2"}, "listeners: the name IN is used more than once"),
     ({"listeners": "ELSE://:1"}, "listeners='ELSE://:1': ELSE is missing in listener.security"),
-    ({"listeners": "SAFE://:1"}, "listeners='SAFE://:1': the security protocol SSL is not offered"),
     ({"listener_security_protocol_map": "IN:MAGIC"}, "listener.security.protocol.map='IN:MAGIC'"),
     ({"listener_security_protocol_map": "IN"}, "listener.security.protocol.map='IN'"),
     (

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.shard_loader import ONE_BY_ONE, TURN, LoadRange
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.model.ids import TopicPartition
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, decode_varint
-from tests.coordinator.coordinating import OFFSETS, coordinating
+from tests.coordinator.coordinating import LIMITS, OFFSETS, coordinating
 from tests.fakes.virtual_loop import run
 
 
@@ -79,7 +81,7 @@ class Counting:
     def loaded(self, now: int) -> Outcome[None]:
         raise AssertionError("only the runtime asks")
 
-    def unloaded(self) -> None:
+    def unloaded(self) -> tuple[()]:
         raise AssertionError("only the runtime asks")
 
     def on_timer(self, key: object, now: int) -> Outcome[None]:
@@ -156,5 +158,71 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated() -> None:
             await made.side.settle()
             with pytest.raises(Exception, match="not_coordinator"):
                 await made.committed()
+
+    run(story())
+
+
+def test_a_partition_that_failed_to_load_is_loaded_again_after_a_while() -> None:
+    class Unlucky(GroupShard):
+        failures = 3
+
+        def loaded(self, now: int) -> Outcome[None]:
+            if Unlucky.failures:
+                Unlucky.failures -= 1
+                raise RuntimeError("a bug")
+            return super().loaded(now)
+
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.commit(5)
+            await made.side.follow(OFFSETS, epoch=1)
+            make = made.runtime._make_shard
+            made.runtime._make_shard = lambda _: Unlucky(
+                lambda: LIMITS, lambda: "id", lambda: made.side.metadata.image
+            )
+            await made.side.lead(OFFSETS, epoch=2)
+            await made.side.settle()
+            with pytest.raises(KafkaError, match="not_coordinator"):
+                await made.committed()
+            await made.side.until(6_900)
+            assert Unlucky.failures == 0, "after 1, 2 and 4 seconds"
+            assert not made.runtime.active()
+            await made.side.until(7_200)
+            assert await made.committed() == 5
+            made.runtime._make_shard = make
+
+    run(story())
+
+
+def test_a_partition_that_is_lost_is_not_loaded_again() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
+            made.side.hosted.get(OFFSETS).log.append(garbage, leader_epoch=0, now_ms=0)
+            await made.side.follow(OFFSETS, epoch=1)
+            await made.side.lead(OFFSETS, epoch=2)
+            await made.side.settle()
+            await made.side.follow(OFFSETS, epoch=3)
+            await made.side.until(5_000)
+            assert not made.runtime.is_loading()
+
+    run(story())
+
+
+def test_a_small_partition_does_not_wait_for_a_large_one() -> None:
+    async def story() -> None:
+        async with coordinating() as made:
+            small = TopicPartition(OFFSETS.topic, 1)
+            for number in range(3 * TURN):
+                await made.commit(number, f"g{number}")
+            await made.side.lead(small)
+            await made.side.follow(OFFSETS, epoch=1)
+            await made.side.follow(small, epoch=1)
+            await made.side.lead(OFFSETS, epoch=2)
+            await made.side.lead(small, epoch=2)
+            while not made.runtime.active():
+                await made.side.once()
+            assert [owned.index for owned in made.runtime.active()] == [1]
+            assert made.runtime.is_loading()
 
     run(story())

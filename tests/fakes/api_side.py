@@ -18,6 +18,7 @@ from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.txn.service import Transactions
+from ottla.model.ids import BrokerId
 from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.security.authorizer import Authorizer
@@ -34,7 +35,8 @@ class Caller:
         self.peer = Peer("10.0.0.9", 4711, listener, "PLAINTEXT")
         self.closed = False
         self.ended: str | None = None
-        self._dispatch = dispatch
+        self.throttled_ms = 0  # the longest delay so far
+        self.peer.answer = dispatch
         self._waiting: dict[RequestSlot, asyncio.Future[bytes]] = {}
 
     def send(self, frame: bytes | bytearray) -> asyncio.Future[bytes]:
@@ -42,7 +44,7 @@ class Caller:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         slot = RequestSlot(self, int.from_bytes(frame[4:6], "big"), 0, 0)
         self._waiting[slot] = reply
-        self._dispatch(memoryview(frame)[4:], slot)
+        self.peer.answer(memoryview(frame)[4:], slot)
         return reply
 
     def start(self, api: Api, version: int = -1, **fields: Any) -> asyncio.Future[bytes]:
@@ -54,9 +56,7 @@ class Caller:
         version = api.versions[version] if version < 0 else version
         reply = await self.start(api, version, **fields)
         assert self.ended is None, self.ended
-        said = wire.decode_reply(api.key, version, memoryview(reply)[4:])
-        assert not getattr(said, "throttle_time", None), "there are no quotas"
-        return said
+        return wire.decode_reply(api.key, version, memoryview(reply)[4:])
 
     def on_reply(self, slot: RequestSlot) -> None:
         parts = [part if isinstance(part, bytes) else part.read() for part in _parts(slot)]
@@ -67,6 +67,9 @@ class Caller:
     def end(self, reason: str) -> None:
         self.closed = True
         self.ended = reason
+
+    def throttle(self, delay_ms: int) -> None:
+        self.throttled_ms = max(self.throttled_ms, delay_ms)
 
 
 def _parts(slot: RequestSlot) -> list[Any]:
@@ -79,7 +82,7 @@ class ApiSide:
     def __init__(self, data: DataSide, tasks: asyncio.TaskGroup) -> None:
         self.data = data
         self.services = Services(
-            identity=Identity(ME, "cluster", Listeners.of(data.config.current)),
+            identity=Identity(data.broker_id, "cluster", Listeners.of(data.config.current)),
             clock=data.clock,
             config=data.config,
             authorizer=Authorizer(),
@@ -102,6 +105,10 @@ async def api_side(
     *,
     disk: ForgettingDisk | None = None,
     dirs: tuple[str, ...] = ("/data",),
+    broker_id: BrokerId = ME,
 ) -> AsyncIterator[ApiSide]:
-    async with asyncio.TaskGroup() as tasks, data_side(settings, disk=disk, dirs=dirs) as data:
+    async with (
+        asyncio.TaskGroup() as tasks,
+        data_side(settings, disk=disk, dirs=dirs, broker_id=broker_id) as data,
+    ):
         yield ApiSide(data, tasks)

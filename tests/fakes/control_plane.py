@@ -14,9 +14,16 @@ from random import Random
 from typing import cast
 
 from ottla.api.api import Api, Context
-from ottla.api.interbroker import controlled_shutdown, leader_and_isr, stop_replica, update_metadata
+from ottla.api.interbroker import (
+    alter_partition,
+    controlled_shutdown,
+    leader_and_isr,
+    stop_replica,
+    update_metadata,
+)
 from ottla.api.services import Identity, Services
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
 from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import MetadataWaiter
@@ -28,6 +35,7 @@ from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
 from ottla.model.metrics import Registry
+from ottla.net.broker_link import LinkReply
 from ottla.net.request_slot import Peer
 from ottla.protocol import wire
 from ottla.replica.transitions import EpochFence, PartitionStop, PartitionTransition
@@ -43,7 +51,13 @@ from tests.fakes.virtual_loop import LoopClock
 
 APIS: dict[int, Api] = {
     module.API.key: module.API
-    for module in (controlled_shutdown, leader_and_isr, stop_replica, update_metadata)
+    for module in (
+        alter_partition,
+        controlled_shutdown,
+        leader_and_isr,
+        stop_replica,
+        update_metadata,
+    )
 }
 
 
@@ -114,7 +128,7 @@ class Node:
     def context(self, call: wire.Call, listener: str = "PLAINTEXT") -> Context:
         peer = Peer("127.0.0.1", 1, listener, "PLAINTEXT")
         services = Services(
-            identity=Identity(self.id, "the-cluster", None),  # type: ignore[arg-type]
+            identity=Identity(self.id, "the-cluster", Listeners.of(self.config.current)),
             clock=self.clock,
             config=self.config,
             authorizer=Authorizer(),
@@ -149,6 +163,8 @@ class Wires:
         self.cut: set[BrokerId] = set()
         self.frames: list[tuple[BrokerId, int]] = []
 
+        self.reply_ms = 30_000
+
     def open(self, broker: BrokerState) -> BrokerLink:
         return _Wire(self, broker.id)
 
@@ -158,14 +174,17 @@ class _Wire:
         self._wires = wires
         self._to = to
 
-    async def call(self, frame: bytes) -> bytes:
+    async def ask(self, key: int, fields: wire.Fields, timeout_ms: int) -> LinkReply:
         await asyncio.sleep(0)
         if self._to in self._wires.cut or self._to not in self._wires.nodes:
             raise ConnectionError("disconnected by the test")
-        self._wires.frames.append((self._to, int.from_bytes(frame[4:6], "big")))
-        return (await self._wires.nodes[self._to].answer(frame))[4:]
+        self._wires.frames.append((self._to, key))
+        version = APIS[key].versions[-1]
+        frame = wire.encode_request(key, version, 1, "controller", fields)
+        reply = await self._wires.nodes[self._to].answer(frame)
+        return LinkReply(version, wire.decode_reply(key, version, memoryview(reply)[4:]))
 
-    async def close(self) -> None:
+    def close(self) -> None:
         return
 
 

@@ -14,7 +14,8 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from ottla.broker.data_plane import DataPlane
+from ottla.broker.app import task_starter
+from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
@@ -28,6 +29,7 @@ from ottla.protocol.hot import FetchedPartition, ProducedPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendOptions, PartitionAppend
+from ottla.replica.fetcher.fetcher_loop import FetchLink
 from ottla.replica.flush_loop import Ring
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.partition import HostedPartition as Hosted
@@ -37,9 +39,10 @@ from ottla.replica.transitions import PartitionTransition
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
-from ottla.store.nodes import StateNode
+from ottla.store.nodes import StateNode, TopicNode
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
+from tests.fakes.isr_controller import IsrController
 from tests.fakes.virtual_loop import LoopClock
 
 ME, OTHER = BrokerId(0), BrokerId(1)
@@ -55,7 +58,9 @@ class DataSide:
         dirs: list[Path],
         tasks: asyncio.TaskGroup,
         ring: Ring | None = None,
+        broker_id: BrokerId = ME,
     ) -> None:
+        self.broker_id = broker_id
         self._tasks = tasks
         self._running: list[asyncio.Task[None]] = []
         self.clock = LoopClock()
@@ -64,26 +69,33 @@ class DataSide:
         self.config = DynamicConfig({"log.dirs": ",".join(map(str, dirs)), **settings})
         self.ensemble = Ensemble()
         self.store = MemoryStore(self.ensemble)
-        self.metadata = MetadataCache(ME)
+        self.metadata = MetadataCache(broker_id)
         self.registry = Registry()
+        self.links: dict[BrokerId, FetchLink] = {}
+        """By which its fetchers reach other brokers."""
         dice = Random(1)
         self.directories = LogDirectories(dirs, disk, self.clock, dice)
         self.directories.open()
-        self.directories.claim(ME, "cluster")
+        self.directories.claim(broker_id, "cluster")
         world = Environment(self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring)
         self.data = DataPlane(
             world,
             self.config,
-            ME,
+            Cluster(broker_id, self._connect, IsrController(self.store, self.metadata)),
             store=self.store,
             metadata=self.metadata,
             directories=self.directories,
             registry=self.registry,
-            spawn=tasks.create_task,
+            spawn=task_starter(tasks),
         )
         self.services = self.data.services
         self.data.services.appends.on_first_append = None
         self.hosted = self.data.hosted
+
+    def _connect(self, broker: BrokerId, _: str) -> FetchLink:
+        if broker not in self.links:
+            raise ConnectionError(f"broker {broker} is not there")
+        return self.links[broker]
 
     def run(self, *loops: Coroutine[Any, Any, None]) -> None:
         """Let these loops run until the end of the test."""
@@ -106,6 +118,7 @@ class DataSide:
         """What a LeaderAndIsr and an UpdateMetadata would say, and the store with them."""
         in_sync = replicas if isr is None else isr
         state = StateNode(leader, LeaderEpoch(epoch), in_sync, ControllerEpoch(1))
+        await self._add_to_topic(key, replicas)
         path = paths.partition_state(key)
         version = await self._put(path, state.encode())
         assigned = LeaderAssignment(leader, LeaderEpoch(epoch), in_sync, replicas, version)
@@ -116,6 +129,17 @@ class DataSide:
         brokers = tuple(BrokerMetadata(broker, {}) for broker in replicas)
         self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, told)]))
         return self.hosted.get(key)
+
+    async def _add_to_topic(self, key: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
+        path = paths.topic(key.topic)
+        node = await self.store.get(path)
+        known = TopicNode.decode(node.data).partitions if node is not None and node.data else {}
+        topic = TopicNode(TOPIC_ID, {**known, key.partition: replicas})
+        await self._put(path, topic.encode())
+
+    async def delete_topic(self, name: str) -> None:
+        """Remove it from the store, as the controller does last."""
+        await self._put(paths.topic(name), TopicNode(TOPIC_ID, {}).encode())
 
     def forget(self, key: TopicPartition) -> None:
         """What an UpdateMetadata says of a partition that is deleted."""
@@ -244,6 +268,7 @@ async def data_side(
     disk: ForgettingDisk | None = None,
     dirs: tuple[str, ...] = ("/data",),
     ring: Ring | None = None,
+    broker_id: BrokerId = ME,
 ) -> AsyncIterator[DataSide]:
     async with asyncio.TaskGroup() as tasks:
         side = DataSide(
@@ -252,6 +277,7 @@ async def data_side(
             [Path(one) for one in dirs],
             tasks,
             ring,
+            broker_id,
         )
         await side.store.start()
         await create_root_nodes(side.store, None, Random(0))

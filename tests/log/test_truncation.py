@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.log.flush import begin_flush
+from ottla.log.flush import begin_flush, truncation_steps
 from ottla.log.log import Log
 from ottla.log.timestamp_lookup import offset_for_timestamp
 from ottla.model.errors import ErrorCode, KafkaError
@@ -150,3 +150,14 @@ def test_the_start_moves_only_forward_and_never_past_the_high_watermark() -> Non
     assert error.value.code is ErrorCode.offset_out_of_range
     assert log.raise_start_offset(6)
     assert log.epochs.entries[0] == (1, 6)
+
+
+@pytest.mark.parametrize(("offset", "ends"), [(4, [6, 4]), (9, [9]), (10, [])])
+def test_each_step_of_a_truncation_is_synced_before_the_next(offset: int, ends: list[int]) -> None:
+    log = ten(small())
+    seen = []
+    for sync in truncation_steps(log, offset):
+        seen.append(log.end_offset)
+        assert values(log) == LETTERS[: log.end_offset], "it is whole between steps"
+        sync()
+    assert seen == ends

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
 from ottla.model.clock import SystemClock
 from ottla.model.metrics import Registry
+from ottla.net.channel import TlsServer
 from ottla.net.limits import NetLimits
 from ottla.net.listener import Answer, Listener
 from ottla.net.network import Network
@@ -44,7 +46,7 @@ class Client:
 
     async def hung_up(self) -> bool:
         """True once the server has closed."""
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, ssl.SSLError):
             return await self.reader.read(1) == b""
         return True
 
@@ -52,31 +54,45 @@ class Client:
 class Served:
     """A listener, what it shares, and the clients that were connected."""
 
-    def __init__(self, network: Network, listener: Listener, port: int) -> None:
+    def __init__(
+        self,
+        network: Network,
+        listener: Listener,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.network = network
         self.listener = listener
         self.port = port
+        self._tls = tls
         self._clients: list[Client] = []
 
     async def client(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self._tls))
         self._clients.append(client)
         return client
 
     async def hang_up(self) -> None:
         for client in self._clients:
             client.writer.close()
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
                 await client.writer.wait_closed()
 
 
 @contextlib.asynccontextmanager
-async def serving(answer: Answer, limits: NetLimits | None = None) -> AsyncIterator[Served]:
+async def serving(
+    answer: Answer,
+    limits: NetLimits | None = None,
+    *,
+    tls: TlsServer | None = None,
+    client_tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Served]:
     clock = SystemClock()
     metrics = RequestMetrics(Registry(), {0: "Produce"}, clock)
     network = Network(limits or NetLimits(), clock, metrics)
-    listener = Listener(Place(), answer, network)
-    served = Served(network, listener, await listener.start())
+    place = Place() if tls is None else Place("SSL", protocol="SSL")
+    listener = Listener(place, answer, network, tls=tls)
+    served = Served(network, listener, await listener.start(), client_tls)
     try:
         yield served
     finally:

@@ -108,9 +108,13 @@ class FakeReplyOrder:
         self.closed = False
         self.replies: list[RequestSlot] = []
         self.reasons: list[str] = []
+        self.throttled_ms: list[int] = []
 
     def on_reply(self, slot: RequestSlot) -> None:
         self.replies.append(slot)
 
     def end(self, reason: str) -> None:
         self.reasons.append(reason)
+
+    def throttle(self, delay_ms: int) -> None:
+        self.throttled_ms.append(delay_ms)

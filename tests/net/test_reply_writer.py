@@ -19,6 +19,8 @@ from ottla.net.request_slot import Bytes, FileSlice, Part
 class SlowWire:
     """Takes as many bytes as it is allowed to; remembers how they came."""
 
+    held_bytes = 0
+
     def __init__(self, allowed: int = 1 << 62) -> None:
         self.allowed = allowed
         self.out = bytearray()

@@ -10,7 +10,7 @@ import pytest
 from ottla.log import validate
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import CONSUMER_OFFSETS, TopicPartition
+from ottla.model.ids import CONSUMER_OFFSETS, LeaderEpoch, TopicPartition
 from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.batch import build, compute_crc, read_header
 from ottla.protocol.records.compression import Codec
@@ -113,12 +113,25 @@ async def test_who_waits_hears_when_the_leadership_is_lost() -> None:
 
 
 @pytest.mark.spec("DLY-28")
-async def test_what_an_earlier_leadership_appended_is_not_acknowledged_by_a_later_one() -> None:
+async def test_who_waits_goes_on_waiting_when_the_same_leader_gets_a_next_epoch() -> None:
     async with data_side() as side:
         await side.lead(replicas=TWO)
         waiting = side.start_append(b"a", acks=-1)
         await side.lead(epoch=1, replicas=TWO)
-        assert waiting.result().error_code is ErrorCode.not_leader_or_follower
+        assert not waiting.done()
+        await side.lead(epoch=2, replicas=TWO, isr=(ME,))  # the follower has left
+        assert waiting.result().error_code is ErrorCode.none
+
+
+@pytest.mark.spec("DLY-28")
+async def test_what_an_earlier_leadership_appended_is_not_acknowledged_by_a_later_one() -> None:
+    async with data_side() as side:
+        partition = await side.lead(replicas=TWO)
+        await side.append(b"a")
+        await side.follow(epoch=1)
+        await side.lead(epoch=2, replicas=(ME,))
+        assert partition.acknowledged(LeaderEpoch(0), 1) is ErrorCode.not_leader_or_follower
+        assert partition.acknowledged(LeaderEpoch(2), 1) is ErrorCode.none
 
 
 @pytest.mark.spec("REP-22")

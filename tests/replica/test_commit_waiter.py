@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.ids import TopicPartition
 from ottla.replica.commit_waiter import CommitWaiter
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
 
@@ -99,15 +99,16 @@ async def test_one_that_waits_after_the_timer_was_set_has_all_of_its_own_time() 
         assert heard[1:] == [("second", ErrorCode.request_timed_out)]
 
 
-@pytest.mark.parametrize("leader", [OTHER, ME])
-async def test_another_epoch_promises_nothing_about_before_whoever_leads(leader: BrokerId) -> None:
+async def test_waits_end_with_the_leadership_and_not_with_its_epoch() -> None:
     async with data_side() as side:
         await side.lead(replicas=TOGETHER)
         heard: Heard = []
         side.start_append(b"x")
         wait(side, heard, "a", 1)
         wait(side, heard, "b", 1)
-        await side.lead(replicas=TOGETHER, epoch=1, leader=leader)
+        await side.lead(replicas=TOGETHER, epoch=1)
+        assert heard == [], "the same broker leads"
+        await side.lead(replicas=TOGETHER, epoch=2, leader=OTHER)
         assert heard == [(who, ErrorCode.not_leader_or_follower) for who in "ab"]
 
 

@@ -117,7 +117,26 @@ async def test_a_set_that_was_changed_elsewhere_is_not_believed(
         assert partition.require_leadership().isr == BOTH
         assert partition.log.high_watermark == 0
         assert await stored_isr(side) == TWO
+        assert partition.require_leadership().proposed == ALONE, "it may hold nevertheless"
     assert "ISR change of t-0 rejected" in caplog.text
+
+
+@pytest.mark.spec("REP-19", "REP-20", "REP-35")
+async def test_a_joining_member_counts_after_a_conflict_until_leader_and_isr_says_otherwise() -> (
+    None
+):
+    async with data_side(SETTINGS) as side:
+        await side.lead(replicas=TWO, isr=(ME,))
+        node = await side.store.get(paths.partition_state(TP))
+        assert node is not None
+        await side.store.set(paths.partition_state(TP), node.data)  # a controller's doing
+        side.start_fetch(0, replica_id=OTHER, max_wait_ms=0)
+        await side.settle()
+        waiting = side.start_append(b"a", acks=-1, timeout_ms=60_000)
+        await pass_ms(side, LAG_MS * 2)
+        assert not waiting.done(), "the controller may have taken it"
+        await side.lead(epoch=1, replicas=TWO, isr=(ME,))
+        assert (await waiting).error_code is ErrorCode.none
 
 
 async def test_a_leader_deposed_while_the_store_is_asked_keeps_its_hands_off() -> None:

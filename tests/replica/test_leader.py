@@ -114,9 +114,9 @@ def test_reaching_where_the_leader_was_at_the_last_fetch_counts_as_caught_up() -
 def test_a_follower_joins_at_the_high_watermark_not_at_the_log_end() -> None:
     state = leadership(SECOND, isr=(ME,))
     asked(state, SECOND, 4, end=9)
-    assert state.isr_with(SECOND, high_watermark=5) is None
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) is None
     asked(state, SECOND, 5, end=9)
-    assert state.isr_with(SECOND, high_watermark=5) == frozenset({ME, SECOND})
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) == frozenset({ME, SECOND})
 
 
 @pytest.mark.spec("REP-33")
@@ -124,16 +124,16 @@ def test_a_follower_must_reach_this_epoch_before_it_joins() -> None:
     assigned = LeaderAssignment(ME, LeaderEpoch(3), (ME,), (ME, SECOND), version=0)
     state = Leadership(assigned, broker_id=ME, epoch_start=7, now_ms=0)
     asked(state, SECOND, 6, end=9)
-    assert state.isr_with(SECOND, high_watermark=5) is None
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) is None
     asked(state, SECOND, 7, end=9)
-    assert state.isr_with(SECOND, high_watermark=5) == frozenset({ME, SECOND})
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) == frozenset({ME, SECOND})
 
 
 def test_one_proposal_is_in_flight_at_a_time() -> None:
     state = leadership(SECOND, THIRD, isr=(ME, THIRD))
     state.proposed = frozenset({ME})
     asked(state, SECOND, 5, end=5)
-    assert state.isr_with(SECOND, high_watermark=5) is None
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) is None
     assert (
         state.isr_without_lagging(leader_end=9, now_ms=LAG_MAX_MS * 9, lag_max_ms=LAG_MAX_MS)
         is None

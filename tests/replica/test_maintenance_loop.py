@@ -178,7 +178,7 @@ async def test_a_disk_that_fails_costs_its_directory_and_care_goes_on(what: str)
         care = care_of(side)
         if what == "checkpoint":
             side.disk.sync_error = OSError(errno.EIO, "broken")
-            await care._checkpoint(side.directories.checkpoints.high_watermarks()[:1])
+            await care.write(side.directories.checkpoints.high_watermarks()[:1])
             side.disk.sync_error = None
         elif what == "retention":
             side.disk.remove_tree(bad.log.dir)

@@ -110,6 +110,20 @@ async def test_waiting_ends_with_the_leadership() -> None:
         assert parked.result()[0].part.error_code is ErrorCode.not_leader_or_follower
 
 
+@pytest.mark.spec("REP-13", "REP-17")
+async def test_a_follower_that_names_its_last_epoch_waits_as_others_do() -> None:
+    async with data_side() as side:
+        await side.lead(epoch=3, replicas=(ME, OTHER))
+        await side.append(b"a")
+        side.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
+        position = wanted(1, leader_epoch=3, last_fetched_epoch=3)
+        parked = side.fetch(position, replica_id=OTHER, max_wait_ms=500)
+        await side.settle()
+        assert not parked.done()
+        await side.append(b"b")
+        assert values_of(parked.result()[0].part) == [b"b"]
+
+
 @pytest.mark.spec("DLY-29")
 async def test_waiting_ends_with_the_epoch_it_began_under() -> None:
     async with data_side() as side:

@@ -87,7 +87,7 @@ async def test_a_partition_is_made_led_and_followed_as_told() -> None:
 @pytest.mark.parametrize("epoch", [4, 3])
 async def test_an_equal_or_smaller_leader_epoch_changes_nothing(epoch: int) -> None:
     async with data_side() as side:
-        await become(side, state(4))
+        await become(side, state(4, is_new=True))
         before = side.hosted.get(TP).leadership
         stale = await become(side, state(epoch, leader=OTHER))
         assert stale is ErrorCode.stale_controller_epoch
@@ -101,6 +101,41 @@ async def test_a_partition_that_is_not_ours_is_refused_and_leaves_no_trace() -> 
         assert refused is ErrorCode.unknown_topic_or_partition
         assert side.hosted.find(TP) is None
         assert not side.disk.exists(Path("/data/t-0"))
+
+
+@pytest.mark.parametrize("leader", [ME, OTHER])
+async def test_a_replica_listed_in_sync_without_a_log_is_refused(leader: BrokerId) -> None:
+    async with data_side() as side:
+        assert await become(side, state(1, leader=leader)) is ErrorCode.kafka_storage_error
+        assert side.hosted.find(TP) is None
+        assert not side.disk.exists(Path("/data/t-0"))
+
+
+async def test_a_replica_outside_the_in_sync_set_starts_with_an_empty_log() -> None:
+    async with data_side() as side:
+        assigned = LeaderAssignment(OTHER, LeaderEpoch(7), (OTHER,), (ME, OTHER), version=9)
+        wanted = PartitionTransition(TP, TOPIC_ID, assigned)
+        assert await become(side, wanted) is ErrorCode.none
+        assert side.hosted.get(TP).log.end_offset == 0
+
+
+async def test_where_missing_directories_are_accepted_so_are_missing_logs() -> None:
+    async with data_side({"log.dirs.accept.missing": "true"}) as side:
+        assert await become(side, state(1)) is ErrorCode.none
+
+
+@pytest.mark.spec("REP-35")
+async def test_a_newer_in_sync_set_of_the_same_epoch_is_taken_over() -> None:
+    async with data_side() as side:
+        await become(side, state(4, is_new=True))
+        leadership = side.hosted.get(TP).require_leadership()
+        leadership.proposed = frozenset({ME})
+        assigned = LeaderAssignment(ME, LeaderEpoch(4), (ME,), (ME, OTHER), version=3)
+        wanted = PartitionTransition(TP, TOPIC_ID, assigned)
+        assert await become(side, wanted) is ErrorCode.none
+        assert (leadership.isr, leadership.version) == (frozenset({ME}), 3)
+        assert leadership.proposed is None, "no longer in doubt"
+        assert side.hosted.get(TP).leadership is leadership
 
 
 async def test_a_later_topic_of_the_same_name_is_not_taken_for_this_one() -> None:
@@ -175,7 +210,7 @@ async def test_what_a_restart_finds_on_the_disk_is_what_is_led() -> None:
 @pytest.mark.spec("REP-65")
 async def test_a_stopped_replica_keeps_its_files_unless_told_otherwise() -> None:
     async with data_side() as side:
-        await become(side, state(2))
+        await become(side, state(2, is_new=True))
         waiting = side.start_append(b"a", acks=-1)
         assert await stop(side, 2) is ErrorCode.none
         assert waiting.result().error_code is ErrorCode.not_leader_or_follower
@@ -190,7 +225,7 @@ async def test_a_stopped_replica_keeps_its_files_unless_told_otherwise() -> None
 
 async def test_a_stop_from_before_the_present_leader_is_refused() -> None:
     async with data_side() as side:
-        await become(side, state(5))
+        await become(side, state(5, is_new=True))
         assert await stop(side, 4, delete=True) is ErrorCode.fenced_leader_epoch
         assert side.hosted.get(TP).require_leadership().epoch == 5
         assert await stop(side, -2, delete=True) is ErrorCode.none, "a topic that goes"

@@ -12,7 +12,7 @@ from ottla.security.authorizer import Authorizer
 from ottla.shared_state.acl_store import NOTIFICATIONS_RETAINED, AclStore
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
-from ottla.store.port import StoreUnavailable
+from ottla.store.port import Session, StoreUnavailable
 from tests.fakes.control_plane import settle, until
 from tests.fakes.virtual_loop import run
 
@@ -199,6 +199,25 @@ def test_changes_are_heard_again_after_a_moment_without_the_store(
         one.acls._changed.clear()
         await two.acls.add([READ])
         await until(one.acls._changed.is_set)
+
+    run(story())
+
+
+@pytest.mark.spec("SEC-04")
+def test_after_a_suspended_session_changes_are_heard_again() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        one, two = Broker(ensemble), Broker(ensemble)
+        async with asyncio.TaskGroup() as tasks:
+            running = [await one.start(tasks), await two.start(tasks)]
+            two.store.turn(Session.SUSPENDED)
+            await one.acls.add([READ])
+            two.store.reconnect()
+            await until(lambda: two.rules == {READ})
+            await one.acls.add([WRITE, PREFIXED])
+            await until(lambda: two.rules == {READ, WRITE, PREFIXED})
+            for task in running:
+                task.cancel()
 
     run(story())
 

@@ -12,8 +12,9 @@ from ottla.model.ids import BrokerId
 from ottla.shared_state.config_store import NOTIFICATIONS_RETAINED, ConfigStore
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
-from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.memory import Ensemble, MemoryStore, StoreFaults
 from ottla.store.nodes import ConfigNode
+from ottla.store.port import Session
 from tests.fakes.control_plane import settle, until
 from tests.fakes.virtual_loop import run
 
@@ -139,6 +140,45 @@ def test_after_an_expired_session_changes_are_heard_again() -> None:
             await until(lambda: two.config.topic("t").retention_ms == 5)
             await one.configs.change_topic("t", lambda _: {"retention.ms": "6"})
             await until(lambda: two.config.topic("t").retention_ms == 6)
+            for task in running:
+                task.cancel()
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-12", "CTL-23")
+def test_after_a_moment_without_contact_changes_are_heard_again() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        one, two = Broker(ensemble, 1), Broker(ensemble, 2)
+        async with asyncio.TaskGroup() as tasks:
+            running = [await one.start(tasks), await two.start(tasks)]
+            two.store.turn(Session.SUSPENDED)
+            await settle()
+            await one.configs.change_topic("t", lambda _: {"retention.ms": "5"})
+            two.store.reconnect()
+            await until(lambda: two.config.topic("t").retention_ms == 5)
+            await one.configs.change_topic("t", lambda _: {"retention.ms": "6"})
+            await until(lambda: two.config.topic("t").retention_ms == 6)
+            for task in running:
+                task.cancel()
+
+    run(story())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_broker_ends_with_the_last_setting_however_unkind_the_store_is(seed: int) -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        one, two = Broker(ensemble, 1), Broker(ensemble, 2)
+        async with asyncio.TaskGroup() as tasks:
+            running = [await one.start(tasks), await two.start(tasks)]
+            two.store._faults = StoreFaults(Random(seed), lost_requests=0.2, lost_replies=0.2)
+            for number in range(20):
+                await one.configs.change_topic("t", lambda _, n=number: {"retention.ms": str(n)})  # type: ignore[misc]
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(60)
+            assert two.config.topic("t").retention_ms == 19
             for task in running:
                 task.cancel()
 

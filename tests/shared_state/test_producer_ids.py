@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -10,13 +11,14 @@ from ottla.model.errors import KafkaError
 from ottla.model.ids import BrokerId, ProducerId
 from ottla.shared_state.producer_ids import BLOCK, LAST_ID, ProducerIds
 from ottla.store import paths
-from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.memory import Ensemble, MemoryStore, StoreFaults
 from ottla.store.nodes import ProducerIdBlockNode
+from ottla.store.port import StoreUnavailable
 from tests.fakes.virtual_loop import run
 
 
-async def opened(ensemble: Ensemble) -> MemoryStore:
-    store = MemoryStore(ensemble)
+async def opened(ensemble: Ensemble, faults: StoreFaults | None = None) -> MemoryStore:
+    store = MemoryStore(ensemble, faults=faults)
     await store.start()
     return store
 
@@ -44,6 +46,42 @@ def test_no_id_is_given_twice_however_many_ask_at_once() -> None:
         producer_ids = await asyncio.gather(*calls)
         assert len(set(producer_ids)) == len(producer_ids)
         assert max(producer_ids) < 6 * BLOCK, "those who wait share a block"
+
+    run(story())
+
+
+@pytest.mark.spec("TXN-05")
+def test_a_block_whose_reply_was_lost_is_skipped() -> None:
+    async def story() -> None:
+        store = await opened(Ensemble(), StoreFaults(Random(1), lost_replies=1))
+        ids = ProducerIds(store, BrokerId(1))
+        with pytest.raises(StoreUnavailable):
+            await ids.next()
+        await asyncio.sleep(1)
+        store._faults = None
+        assert await ids.next() == BLOCK
+
+    run(story())
+
+
+@pytest.mark.spec("TXN-05")
+@pytest.mark.parametrize("seed", range(20))
+def test_no_id_is_given_twice_however_unkind_the_store_is(seed: int) -> None:
+    async def story() -> None:
+        ensemble, given = Ensemble(), list[ProducerId]()
+        dice = Random(seed)
+        faults = StoreFaults(dice, lost_requests=0.1, lost_replies=0.3, lag_s=2, reply_s=0.1)
+
+        async def take(id: int) -> None:
+            ids = ProducerIds(await opened(ensemble, faults), BrokerId(id))
+            while len(given) < 10 * BLOCK:
+                try:
+                    given.append(await ids.next())
+                except StoreUnavailable:
+                    await asyncio.sleep(dice.random())
+
+        await asyncio.gather(*(take(id) for id in range(3) for _ in range(3)))
+        assert len(set(given)) == len(given)
 
     run(story())
 

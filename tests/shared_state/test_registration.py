@@ -16,9 +16,9 @@ from ottla.shared_state.registration import (
     generate_broker_id,
 )
 from ottla.store import paths
-from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.memory import Ensemble, MemoryStore, StoreFaults
 from ottla.store.nodes import BrokerNode, EndpointNode
-from ottla.store.port import Session
+from ottla.store.port import Session, StoreUnavailable
 from tests.fakes.virtual_loop import LoopClock, run
 
 ENDPOINT = EndpointNode("PLAINTEXT", "here", 9092)
@@ -109,6 +109,72 @@ def test_the_node_of_an_earlier_life_is_waited_out() -> None:
         new = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
         asyncio.get_running_loop().call_later(6, ensemble.end, old.session)
         assert await new.register(patience_ms=18_000) > 0
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-04", "CTL-23")
+@pytest.mark.parametrize("seed", range(10))
+def test_a_registration_whose_reply_was_lost_is_recognised_as_our_own(seed: int) -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        await create_root_nodes(await opened(ensemble), None, Random(1))
+        store = MemoryStore(ensemble, faults=StoreFaults(Random(seed), lost_replies=0.6))
+        await store.start()
+        registration = Registration(store, LoopClock(), BrokerId(1))
+        epoch = await registration.register(patience_ms=10_000)
+        found = ensemble.tree.find(paths.broker(BrokerId(1)))
+        assert found is not None
+        assert (found.created, found.owner) == (epoch, store.session)
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-23")
+def test_the_node_of_our_own_expired_session_is_deleted_and_not_waited_for() -> None:
+    async def story() -> None:
+        ensemble, epochs = Ensemble(), list[int]()
+        store = await opened(ensemble)
+        await create_root_nodes(store, None, Random(1))
+        registration = Registration(store, LoopClock(), BrokerId(1))
+        registration.on_epoch = epochs.append
+        before = await registration.register(patience_ms=20_000)
+        ensemble.expire(store, keep_nodes=True)
+        await store.start()
+        after = await registration.register()
+        assert after > before
+        assert epochs == [before, after]
+        assert asyncio.get_running_loop().time() < 5
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-71")
+def test_a_node_of_somebody_else_that_does_not_go_ends_the_broker_with_a_clear_error() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        other = await opened(ensemble)
+        await create_root_nodes(other, None, Random(1))
+        await Registration(other, LoopClock(), BrokerId(1)).register()
+        mine = Registration(await opened(ensemble), LoopClock(), BrokerId(1))
+        with pytest.raises(RegistrationError, match=r"did not end within 23000 ms"):
+            await mine.register(patience_ms=23_000)
+        assert 23 <= asyncio.get_running_loop().time() < 24
+
+    run(story())
+
+
+def test_an_unavailable_store_is_retried_for_a_while_and_then_reported() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        store = await opened(ensemble)
+        await create_root_nodes(store, None, Random(1))
+        store.turn(Session.SUSPENDED)
+        registration = Registration(store, LoopClock(), BrokerId(1))
+        with pytest.raises(StoreUnavailable):
+            await registration.register(patience_ms=10_000)
+        asyncio.get_running_loop().call_later(5, store.reconnect)
+        assert await registration.register() > 0
 
     run(story())
 

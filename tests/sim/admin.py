@@ -34,6 +34,7 @@ class NewTopic:
     name: str
     partitions: int
     configs: Mapping[str, str] = field(default_factory=dict)
+    replicas: int = 1
 
     def all(self) -> list[TopicPartition]:
         return [TopicPartition(self.name, index) for index in range(self.partitions)]
@@ -45,7 +46,7 @@ async def create(client: Client, topic: NewTopic) -> None:
             {
                 "name": topic.name,
                 "num_partitions": topic.partitions,
-                "replication_factor": 1,
+                "replication_factor": topic.replicas,
                 "assignments": [],
                 "configs": [{"name": n, "value": v} for n, v in sorted(topic.configs.items())],
             }

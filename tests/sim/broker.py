@@ -36,7 +36,7 @@ class SimStore(MemoryStore):
         self.context = copy_context()
         await super().start()
 
-    def soon(self, watch: Watch, path: str) -> None:
+    def call_watch(self, watch: Watch, path: str) -> None:
         loop = asyncio.get_running_loop()
         loop.call_soon(self._deliver, watch, path, context=self.context)
 
@@ -50,14 +50,20 @@ class SimBroker:
     """One broker, in one life after another."""
 
     def __init__(
-        self, loop: NetLoop, clock: SimClock, disk: ForgettingDisk, settings: Mapping[str, str]
+        self,
+        loop: NetLoop,
+        clock: SimClock,
+        disk: ForgettingDisk,
+        settings: Mapping[str, str],
+        host: str = HOST,
     ) -> None:
         self.settings = {
             "broker.id": "0",
-            "listeners": f"PLAINTEXT://{HOST}:{PORT}",
+            "listeners": f"PLAINTEXT://{host}:{PORT}",
             "log.dirs": DATA,
             **settings,
         }
+        self.host = host
         self.ensemble = Ensemble()
         self.disk = disk
         self.app: App | None = None
@@ -94,8 +100,8 @@ class SimBroker:
     def begin(self) -> asyncio.Future[None]:
         """Start a life; what is returned is done when it is ready, or has failed to be."""
         assert not self.running
-        self._loop.network.down = False
-        process = Process(f"broker-{len(self.lives)}")
+        self._loop.network.down.discard(self.host)
+        process = Process(f"{self.host}-{len(self.lives)}", self.host)
         self.lives.append(process)
         self._stop = asyncio.Event()
         ready: asyncio.Future[None] = self._loop.create_future()
@@ -128,7 +134,7 @@ class SimBroker:
 
     def cut_power(self) -> None:
         """Everything that was not flushed is at the mercy of the dice, and nobody is told."""
-        self._loop.network.down = True
+        self._loop.network.down.add(self.host)
         self._die(silently=True)
         self.disk.crash(self._dice.getrandbits(32))
 
@@ -138,8 +144,12 @@ class SimBroker:
         self._loop.network.lose(process, silently=silently)
         for store in self._stores:
             if store.session:  # it got as far as opening one
-                self.ensemble.end(store.session)
+                self._end_session(store.session)
         self._stores.clear()
+
+    def _end_session(self, session: int) -> None:
+        """The store learns that the process is gone."""
+        self.ensemble.end(session)
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
         world = Environment(
@@ -147,6 +157,7 @@ class SimBroker:
             dice=Random(self._dice.random()),
             disk=self.disk,
             open_store=lambda _: self._open_store(),
+            join_store=lambda _: self._open_store(),
             pool=None,
         )
         self.app = app = App(self.settings, world)

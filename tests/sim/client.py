@@ -41,19 +41,29 @@ RETRIABLE: Final = frozenset(
         ErrorCode.not_controller,
         ErrorCode.fenced_leader_epoch,
         ErrorCode.unknown_leader_epoch,
+        ErrorCode.offset_not_available,  # a new leader that does not know its high watermark yet
     }
 )
 """What a client may see while a broker starts, stops or loses its disk."""
 
 
 class Client:
+    bootstrap = f"{HOST}:{PORT}"
+
     def __init__(self, name: str, clock: Clock, dice: Random) -> None:
         self.name = name
         self.clock = clock
         self.dice = dice
-        limits = OutboundLimits(reconnect_backoff_ms=20, reconnect_backoff_max_ms=500)
-        self._link = OutboundConnection(HOST, PORT, clock, Random(dice.random()), limits)
+        self._link = self.connection(HOST, PORT)
         self._correlation_id = 0
+
+    def connection(self, host: str, port: int) -> OutboundConnection:
+        limits = OutboundLimits(reconnect_backoff_ms=20, reconnect_backoff_max_ms=500)
+        return OutboundConnection(host, port, self.clock, Random(self.dice.random()), limits)
+
+    def named(self, name: str) -> Client:
+        """Another client of the same brokers."""
+        return type(self)(name, self.clock, Random(self.dice.random()))
 
     def close(self) -> None:
         self._link.close()
@@ -62,10 +72,19 @@ class Client:
         self, key: int, version: int, fields: Mapping[str, Any], timeout_ms: int = 5_000
     ) -> Any:
         """One question, one try: OSError when no answer came."""
+        return await self._call(self._link, (key, version), fields, timeout_ms)
+
+    async def _call(
+        self,
+        link: OutboundConnection,
+        api: tuple[int, int],
+        fields: Mapping[str, Any],
+        timeout_ms: int,
+    ) -> Any:
         self._correlation_id += 1
-        frame = wire.encode_request(key, version, self._correlation_id, self.name, fields)
-        reply = await self._link.call(frame, timeout_ms)
-        return wire.decode_reply(key, version, reply)
+        frame = wire.encode_request(*api, self._correlation_id, self.name, fields)
+        reply = await link.call(frame, timeout_ms)
+        return wire.decode_reply(*api, reply)
 
     async def ask_until_answered(self, key: int, version: int, fields: Mapping[str, Any]) -> Any:
         while True:

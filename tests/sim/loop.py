@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import heapq
 import logging
 import math
 import sys
@@ -36,12 +37,16 @@ STUCK_TURNS: Final = 1_000_000
 
 
 class Process:
-    """Whoever runs under this name shares one life."""
+    """Whoever runs under this name shares one life, on one host."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, host: str = "") -> None:
         self.name = name
+        self.host = host or name
         self.alive = True
+        self.paused = False
         self.tasks: list[asyncio.Task[Any]] = []
+        self.held_back: list[asyncio.Handle] = []
+        """Callbacks and timers that came due, or were asked for, while it was paused."""
 
     def pending(self) -> list[asyncio.Task[Any]]:
         self.tasks = [task for task in self.tasks if not task.done()]
@@ -120,9 +125,14 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Args,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        if not _alive(context):
+        process = _process(context)
+        if process is not None and not process.alive:
             return _never(asyncio.Handle(callback, args, self, context))
-        return super().call_soon(callback, *args, context=context)
+        handle = super().call_soon(callback, *args, context=context)
+        if process is not None and process.paused:
+            self._ready.pop()  # type: ignore[attr-defined]
+            process.held_back.append(handle)
+        return handle
 
     def call_at(
         self,
@@ -131,18 +141,53 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        if not _alive(context):
+        process = _process(context)
+        if process is not None and not process.alive:
             return _never(asyncio.TimerHandle(when, callback, args, self, context))
+        if process is not None and process.paused:
+            timer = asyncio.TimerHandle(when, callback, args, self, context)
+            process.held_back.append(timer)
+            return timer
         return super().call_at(when, callback, *args, context=context)
 
     def kill(self, process: Process) -> None:
         """It runs no further line: what was scheduled for it is dropped, its tasks stand still."""
         assert PROCESS.get() is not process, "nobody can watch his own death"
         process.alive = False
+        process.held_back.clear()
         self.trace.note("killed", process.name)
         for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
             if handle._context.get(PROCESS) is process:
                 handle.cancel()
+
+    def pause(self, process: Process) -> None:
+        """SIGSTOP: none of its callbacks run, while time and its peers go on."""
+        assert PROCESS.get() is not process, "nobody can continue himself"
+        process.paused = True
+        self.trace.note("paused", process.name)
+        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
+        for at, handle in enumerate(ready):
+            if handle._context.get(PROCESS) is process:
+                process.held_back.append(handle)
+                ready[at] = _never(asyncio.Handle(_nothing, (), self))  # the loop counts them
+        its = [handle for handle in scheduled if handle._context.get(PROCESS) is process]
+        process.held_back += sorted(its, key=_due)
+        scheduled[:] = [one for one in scheduled if one._context.get(PROCESS) is not process]
+        heapq.heapify(scheduled)
+
+    def resume(self, process: Process) -> None:
+        """SIGCONT: what was held back runs now, in order; timers when they are due."""
+        process.paused = False
+        self.trace.note("resumed", process.name)
+        held_back, process.held_back = process.held_back, []
+        for handle in held_back:
+            if handle.cancelled():
+                continue
+            if isinstance(handle, asyncio.TimerHandle):
+                heapq.heappush(self._scheduled, handle)  # type: ignore[attr-defined]
+                handle._scheduled = True  # type: ignore[attr-defined]
+            else:
+                self._ready.append(handle)  # type: ignore[attr-defined]
 
     def let_go(self, processes: Sequence[Process]) -> None:
         """After the simulation: what they left undone stays undone."""
@@ -197,9 +242,17 @@ class SimLoop(asyncio.BaseEventLoop):
         self.unhandled.append(f"{context['message']}: {error!r}")
 
 
-def _alive(context: Context | None) -> bool:
-    process = PROCESS.get(None) if context is None else context.get(PROCESS)
-    return process is None or process.alive
+def _process(context: Context | None) -> Process | None:
+    return PROCESS.get(None) if context is None else context.get(PROCESS)
+
+
+def _due(handle: Any) -> float:  # a TimerHandle, which the heap's type does not say
+    when: float = handle.when()
+    return when
+
+
+def _nothing() -> None:
+    return
 
 
 Handle = TypeVar("Handle", bound=asyncio.Handle)

@@ -1,5 +1,8 @@
 """A network in memory: bytes arrive late, in pieces, or not at all, but in order.
 
+Hosts have names; processes run on them. A direction between two hosts can be cut: what is sent
+meanwhile arrives when it is healed, as TCP sends again until it gets through.
+
 Owns every connection between simulated processes and the weather between them. Never reorders the
 bytes of one direction and never makes one up. What may happen is TCP's: a stall, a reset that
 overtakes what was under way or follows it, a peer that vanished without a word.
@@ -13,8 +16,9 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tests.sim.loop import PROCESS, Process, SimLoop
 
@@ -38,32 +42,47 @@ class Weather:
     fragment: float = 0.05
 
 
+class Direction(NamedTuple):
+    """Bytes from one host to another."""
+
+    source: str
+    target: str
+
+
 class MemoryNetwork:
-    """Listeners by port, and the lines between processes."""
+    """Listeners by host and port, and the lines between processes."""
 
     def __init__(self, loop: SimLoop, dice: Random) -> None:
         self.loop = loop
         self.dice = dice
         self.weather = Weather()
-        self.down = False
-        """The broker's machine has no power."""
+        """Of every pair of hosts without one of its own."""
+        self.weather_between: dict[frozenset[str], Weather] = {}
+        self.down: set[str] = set()
+        """Hosts without power."""
         self.lines: dict[int, Line] = {}
-        self._servers: dict[int, SimServer] = {}
+        self._cut: set[Direction] = set()
+        self._servers: dict[tuple[str, int], SimServer] = {}
         self._count = 0
 
-    def listen(self, port: int, factory: Callable[[], asyncio.BaseProtocol]) -> SimServer:
-        taken = self._servers.get(port)
+    def listen(
+        self, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
+    ) -> SimServer:
+        taken = self._servers.get((host, port))
         if taken is not None and taken.bound:
             raise OSError(errno.EADDRINUSE, "address already in use")
-        server = self._servers[port] = SimServer(factory)
+        server = self._servers[host, port] = SimServer(factory)
         return server
 
-    async def connect(self, port: int, factory: Callable[[], Any]) -> tuple[SimTransport, Any]:
-        await asyncio.sleep(self._delay_s())
-        if self.down:
+    async def connect(
+        self, host: str, port: int, factory: Callable[[], Any]
+    ) -> tuple[SimTransport, Any]:
+        here = PROCESS.get().host
+        await asyncio.sleep(self._delay_s(self.weather_of(here, host)))
+        if host in self.down or self.is_cut(here, host) or self.is_cut(host, here):
             await asyncio.sleep(CONNECT_TIMEOUT_S)
             raise TimeoutError(errno.ETIMEDOUT, "no route to the host")
-        server = self._servers.get(port)
+        server = self._servers.get((host, port))
         if server is None or not server.accepts:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused: no listener")
         self._count += 1
@@ -90,20 +109,40 @@ class MemoryNetwork:
         for line in tuple(self.lines.values()):
             line.reset()
 
-    def _delay_s(self) -> float:
-        weather = self.weather
+    def cut(self, *directions: tuple[str, str]) -> None:
+        """Hold back what the first host of each pair sends to the second."""
+        self._cut.update(Direction(*pair) for pair in directions)
+        self.loop.trace.note("cut", *sorted(self._cut))
+
+    def heal(self, *directions: tuple[str, str]) -> None:
+        """Let these directions pass again; none named: all."""
+        self._cut -= {Direction(*pair) for pair in directions} if directions else self._cut
+        self.loop.trace.note("healed", *sorted(self._cut))
+        for line in tuple(self.lines.values()):
+            for end in line.ends:
+                end.send_held_back()
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cut
+
+    def weather_of(self, one: str, other: str) -> Weather:
+        if not self.weather_between:
+            return self.weather
+        return self.weather_between.get(frozenset((one, other)), self.weather)
+
+    def _delay_s(self, weather: Weather) -> float:
         delay_s = self.dice.random() * weather.delay_s
         if weather.stall and self.dice.random() < weather.stall:
             delay_s += self.dice.random() * weather.stall_s
         return delay_s
 
-    def arrival(self, after_s: float) -> float:
+    def arrival(self, after_s: float, weather: Weather) -> float:
         """When a piece arrives that is sent now, behind one that arrives at `after_s`."""
-        return max(after_s + TICK_S, self.loop.time() + self._delay_s())
+        return max(after_s + TICK_S, self.loop.time() + self._delay_s(weather))
 
     def mishap(self, line: Line) -> bool:
         """Whether the connection breaks on this write."""
-        weather, dice = self.weather, self.dice
+        weather, dice = line.weather, self.dice
         if weather.reset and dice.random() < weather.reset:
             line.reset()
             return True
@@ -112,11 +151,11 @@ class MemoryNetwork:
             line.silent = True
         return line.silent
 
-    def pieces(self, data: bytes) -> list[bytes]:
-        if len(data) < 2 or self.dice.random() >= self.weather.fragment:
+    def pieces(self, data: bytes, weather: Weather) -> list[bytes]:
+        if len(data) < 2 or self.dice.random() >= weather.fragment:
             return [data]
         cut = self.dice.randrange(1, len(data))
-        return [data[:cut], *self.pieces(data[cut:])]
+        return [data[:cut], *self.pieces(data[cut:], weather)]
 
 
 class SimServer(asyncio.AbstractServer):
@@ -166,6 +205,10 @@ class Line:
             SimTransport(self, 1, contexts[1]),
         )
 
+    @property
+    def weather(self) -> Weather:
+        return self.network.weather_of(*(end.process.host for end in self.ends))
+
     def other(self, end: SimTransport) -> SimTransport:
         return self.ends[1 - end.side]
 
@@ -200,6 +243,7 @@ class SimTransport(asyncio.Transport):
         self._reading = True
         self._paused_writing = False
         self._last_arrival = 0.0
+        self._held_back: list[Callable[[], None]] = []  # sent while the direction is cut
 
     def __repr__(self) -> str:
         return f"{self.line.number}{'<>'[self.side]}"
@@ -223,22 +267,36 @@ class SimTransport(asyncio.Transport):
         line, other, network = self.line, self.line.other(self), self.line.network
         content = bytes(data)
         network.loop.trace.data(repr(self), content)
-        if not other.process.alive:
-            if not network.down:
+        if not other.process.alive and not self._is_cut():
+            if other.process.host not in network.down:
                 line.reset()  # the machine is up again and knows of no such connection
             return
         if network.mishap(line):
             return
         self.under_way += len(content)
-        for piece in network.pieces(content):
+        for piece in network.pieces(content, line.weather):
             self._send(piece)
         if self.under_way > HIGH_WATER and not self._paused_writing:
             self._paused_writing = True
             self.protocol.pause_writing()
 
+    def _is_cut(self) -> bool:
+        other = self.line.other(self)
+        return self.line.network.is_cut(self.process.host, other.process.host)
+
+    def send_held_back(self) -> None:
+        """If the direction passes again, what was sent meanwhile goes now."""
+        if self._held_back and not self._is_cut():
+            held_back, self._held_back = self._held_back, []
+            for send in held_back:
+                send()
+
     def _send(self, piece: bytes) -> None:
         other, network = self.line.other(self), self.line.network
-        self._last_arrival = network.arrival(self._last_arrival)
+        if self._is_cut():
+            self._held_back.append(partial(self._send, piece))
+            return
+        self._last_arrival = network.arrival(self._last_arrival, self.line.weather)
         network.loop.call_at(self._last_arrival, other.arrived, piece, context=other.context)
 
     def _taken(self, size: int) -> None:
@@ -310,14 +368,18 @@ class SimTransport(asyncio.Transport):
         if self.lost:
             return
         self.cut(None)
-        other = self.line.other(self)
-        if self.line.silent:
+        if not self.line.silent:
+            self._send_reset()
+
+    def _send_reset(self) -> None:
+        if self._is_cut():
+            self._held_back.append(self._send_reset)
             return
-        network = self.line.network
+        other, network = self.line.other(self), self.line.network
         reset = ConnectionResetError(errno.ECONNRESET, "connection reset by peer")
         when = network.loop.time()
         if network.dice.random() < 0.5:
-            when = network.arrival(self._last_arrival)
+            when = network.arrival(self._last_arrival, self.line.weather)
         network.loop.call_at(when, other.cut, reset, context=other.context)
 
     def die(self, *, silently: bool) -> None:
@@ -356,7 +418,7 @@ class NetLoop(SimLoop):
         start_serving: bool = True,
         **_: Any,
     ) -> asyncio.AbstractServer:
-        server = self.network.listen(port, protocol_factory)
+        server = self.network.listen(host or "", port, protocol_factory)
         if start_serving:
             await server.start_serving()
         return server
@@ -364,7 +426,7 @@ class NetLoop(SimLoop):
     async def create_connection(  # type: ignore[override]
         self, protocol_factory: Callable[[], Protocol_], host: str, port: int, **_: Any
     ) -> tuple[asyncio.Transport, Protocol_]:
-        return await self.network.connect(port, protocol_factory)
+        return await self.network.connect(host, port, protocol_factory)
 
     async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> list[Any]:
         raise OSError(errno.ENOENT, "names are not looked up in a simulation")

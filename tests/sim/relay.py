@@ -96,7 +96,7 @@ class Pipelines:
             self._book.write(Pipe(SOURCE.name, sink.name))
             for of_group in range(relaying.workers):
                 name = f"relay{number}.{of_group}"
-                client = Client(name, self._client.clock, Random(self._dice.random()))
+                client = self._client.named(name)
                 workers.append(Worker(client, self._book, sink.name, relaying))
         tasks = [asyncio.get_running_loop().create_task(worker.run()) for worker in workers]
         await self._feed()
@@ -125,7 +125,12 @@ class Pipelines:
         sent = 0
         while sent < self._relaying.records:
             dice = Random(self._dice.random())
-            producer = SimProducer(self._client.clock, dice, delivery_timeout_ms=20_000)
+            producer = SimProducer(
+                self._client.clock,
+                dice,
+                bootstrap_servers=self._client.bootstrap,
+                delivery_timeout_ms=20_000,
+            )
             async with producer:
                 while sent < self._relaying.records:
                     sent += 1
@@ -218,6 +223,7 @@ class Worker:
             self._clock,
             Random(self._dice.random()),
             SOURCE.name,
+            bootstrap_servers=self._client.bootstrap,
             group_id=self._sink,
             group_protocol=self._relaying.protocol,
             auto_offset_reset="earliest",
@@ -231,6 +237,7 @@ class Worker:
         producer = SimProducer(
             self._clock,
             Random(self._dice.random()),
+            bootstrap_servers=self._client.bootstrap,
             transactional_id=self._name,
             transaction_timeout_ms=TIMEOUT_MS,
             delivery_timeout_ms=10_000,

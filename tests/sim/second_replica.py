@@ -18,7 +18,7 @@ from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord
 from ottla.store import paths
-from ottla.store.nodes import StateNode, TopicNode
+from ottla.store.nodes import BrokerNode, EndpointNode, StateNode, TopicNode
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.sim.book import Book
 from tests.sim.broker import SimBroker, SimStore
@@ -93,7 +93,8 @@ class Pair:
         self, loop: NetLoop, clock: SimClock, settings: Mapping[str, str], version: int
     ) -> None:
         self.clock = clock
-        self.broker = SimBroker(loop, clock, ForgettingDisk(clock.wall_ms), settings)
+        in_cluster = {**settings, "zookeeper.connect": "zk:2181"}
+        self.broker = SimBroker(loop, clock, ForgettingDisk(clock.wall_ms), in_cluster)
         self._client = Client("client", clock, Random(1))
         self.replica = Replica(Client("replica", clock, Random(2)), version)
         self._consumer = Consumer(self._client, [TP], Book(loop), Tastes())
@@ -103,11 +104,18 @@ class Pair:
         await self.broker.begin()
         store = SimStore(self.broker.ensemble)
         await store.start()
+        await self._register_follower(store)
         topic = TopicNode(TOPIC_ID, {TP.partition: (LEADER, FOLLOWER)})
         await store.create(paths.topic(TP.topic), topic.encode())
-        await self.until_metadata_says(LEADER)
+        await self.until_metadata_says(LEADER, FOLLOWER)
         await self.replica.fetch()
         await self.until_isr(LEADER, FOLLOWER)
+
+    async def _register_follower(self, store: SimStore) -> None:
+        """The controller takes live brokers only into an in-sync set."""
+        endpoint = EndpointNode("PLAINTEXT", "replica", 9092, "PLAINTEXT")
+        node = BrokerNode((endpoint,), self.clock.wall_ms())
+        await store.create(paths.broker(FOLLOWER), node.encode(), ephemeral=True)
 
     async def produce(self, *values: bytes, acks: int = 1, timeout_ms: int = 30_000) -> ErrorCode:
         """One batch for each value, in one go; how the last one went."""

@@ -140,3 +140,57 @@ def test_an_exception_nobody_caught_is_remembered() -> None:
     run(loop, story())
     assert len(loop.unhandled) == 1
     assert "nobody caught me" in loop.unhandled[0]
+
+
+def test_a_paused_process_runs_nothing_and_then_everything_in_order() -> None:
+    said: list[str] = []
+    paused = Process("paused")
+
+    async def victim() -> None:
+        for number in range(3):
+            said.append(f"victim {number}")
+            await asyncio.sleep(1)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        with paused.running():
+            task = loop.create_task(victim())
+        await asyncio.sleep(0.5)
+        loop.pause(paused)
+        with paused.running():
+            loop.call_soon(said.append, "asked meanwhile")
+            loop.call_later(2, said.append, "timer set meanwhile")
+        await asyncio.sleep(10)
+        assert said == ["victim 0"]
+        loop.resume(paused)
+        await task
+        assert said[1] == "asked meanwhile"
+        assert sorted(said[2:4]) == ["timer set meanwhile", "victim 1"]
+        assert said[4] == "victim 2"
+
+    run(a_loop(), story(), paused)
+
+
+def test_a_paused_process_can_be_killed() -> None:
+    said: list[str] = []
+    paused = Process("paused")
+
+    async def victim() -> None:
+        await asyncio.sleep(1)
+        said.append("went on")
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        with paused.running():
+            task = loop.create_task(victim())
+        await asyncio.sleep(0.5)
+        loop.pause(paused)
+        loop.kill(paused)
+        loop.resume(paused)
+        await asyncio.sleep(5)
+        assert not said
+        assert not task.done()
+
+    run(a_loop(), story(), paused)

@@ -12,6 +12,8 @@ from tests.sim.loop import Process, bury
 from tests.sim.network import MemoryNetwork, NetLoop, SimTransport, Weather
 from tests.sim.trace import Trace
 
+CLIENTS = "test"
+HOST = "host"
 PORT = 9
 
 
@@ -49,7 +51,7 @@ class Wired:
     def __init__(self, loop: NetLoop) -> None:
         self.loop = loop
         self.network = loop.network
-        self.process = Process("server")
+        self.process = Process("server", HOST)
 
     async def connect(self) -> tuple[End, End]:
         served: list[End] = []
@@ -59,9 +61,9 @@ class Wired:
             return served[-1]
 
         with self.process.running():
-            server = self.network.listen(PORT, factory)
+            server = self.network.listen(HOST, PORT, factory)
         await server.start_serving()
-        _, near = await self.loop.create_connection(End, "host", PORT)
+        _, near = await self.loop.create_connection(End, HOST, PORT)
         await asyncio.sleep(0)
         return near, served[-1]
 
@@ -69,7 +71,7 @@ class Wired:
 def play(story: Callable[[Wired], Awaitable[None]], seed: int = 0) -> None:
     loop = NetLoop(Random(seed), Trace())
     loop.network = MemoryNetwork(loop, Random(seed))
-    test, wired = Process("test"), Wired(loop)
+    test, wired = Process(CLIENTS), Wired(loop)
 
     async def tell() -> None:
         await story(wired)
@@ -156,7 +158,7 @@ def test_a_killed_process_ends_its_connections_and_is_told_nothing() -> None:
         assert near.ended == [None]
         assert far.ended == []
         with pytest.raises(ConnectionRefusedError):
-            await wired.loop.create_connection(End, "host", PORT)
+            await wired.loop.create_connection(End, HOST, PORT)
 
     play(story)
 
@@ -164,15 +166,50 @@ def test_a_killed_process_ends_its_connections_and_is_told_nothing() -> None:
 def test_after_a_power_cut_a_peer_hears_of_it_only_when_it_writes_and_the_machine_is_back() -> None:
     async def story(wired: Wired) -> None:
         near, _ = await wired.connect()
-        wired.network.down = True
+        wired.network.down.add(HOST)
         wired.loop.kill(wired.process)
         wired.network.lose(wired.process, silently=True)
         near.transport.write(b"anybody there?")
         await asyncio.sleep(100)
         assert not near.ended
-        wired.network.down = False
+        wired.network.down.clear()
         near.transport.write(b"anybody there?")
         await asyncio.sleep(1)
         assert isinstance(near.ended[0], ConnectionResetError)
+
+    play(story)
+
+
+def test_a_cut_direction_holds_bytes_back_until_it_is_healed() -> None:
+    async def story(wired: Wired) -> None:
+        near, far = await wired.connect()
+        wired.network.cut((CLIENTS, HOST))
+        near.transport.write(b"one")
+        far.transport.write(b"heard")
+        await asyncio.sleep(100)
+        assert (bytes(near.got), bytes(far.got)) == (b"heard", b"")
+        with pytest.raises(TimeoutError):
+            await wired.loop.create_connection(End, HOST, PORT)
+        near.transport.close()
+        wired.network.heal((CLIENTS, HOST))
+        await asyncio.sleep(1)
+        assert bytes(far.got) == b"one"
+        assert far.ended == [None]
+
+    play(story)
+
+
+def test_a_host_that_is_cut_off_does_not_hear_that_its_peer_died() -> None:
+    async def story(wired: Wired) -> None:
+        near, _ = await wired.connect()
+        wired.network.cut((HOST, CLIENTS), (CLIENTS, HOST))
+        wired.loop.kill(wired.process)
+        wired.network.lose(wired.process, silently=False)
+        near.transport.write(b"anybody there?")
+        await asyncio.sleep(100)
+        assert not near.ended
+        wired.network.heal()
+        await asyncio.sleep(1)
+        assert near.ended
 
     play(story)

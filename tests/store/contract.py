@@ -21,12 +21,18 @@ from ottla.store.port import (
     NoNode,
     NotEmpty,
     Op,
+    Owner,
     Set,
     Store,
     StoreError,
+    owner_of,
 )
 
 Promise: TypeAlias = Callable[[Store], Awaitable[None]]
+Interruption: TypeAlias = Callable[[], Awaitable[None]]
+"""Suspends the session of a store and waits until it is connected again."""
+PromiseOnSuspension: TypeAlias = Callable[[Store, Store, Interruption], Awaitable[None]]
+"""On two sessions of one tree; the first is interrupted."""
 
 
 async def keep(store: Store, promise: Promise) -> None:
@@ -57,6 +63,17 @@ async def many_nodes_are_read_in_the_order_asked_for(store: Store) -> None:
     nodes = await store.get_many(["/b", "/missing", "/a"])
     assert [node and node.data for node in nodes] == [b"2", None, b"1"]
     assert await store.get_many([]) == []
+
+
+async def a_node_tells_which_write_changed_it_last(store: Store) -> None:
+    await store.create("/first", b"1")
+    await store.create("/second", b"1")
+    await store.set("/first", b"2")
+    first, second = await store.get_many(["/first", "/second"])
+    assert first is not None
+    assert second is not None
+    assert first.created < second.created < first.modified
+    assert second.modified == second.created
 
 
 async def a_node_is_created_once(store: Store) -> None:
@@ -126,6 +143,24 @@ async def an_ephemeral_has_no_children(store: Store) -> None:
     assert node.ephemeral
     with pytest.raises(EphemeralParent):
         await store.create("/a/b")
+
+
+async def an_ephemeral_names_the_session_that_owns_it(store: Store) -> None:
+    await store.multi([Create("/mine", ephemeral=True), Create("/kept")])
+    mine, kept = await store.get_many(["/mine", "/kept"])
+    assert mine is not None
+    assert kept is not None
+    assert mine.owner == store.sessions[-1]
+    assert owner_of(mine, store) is Owner.THIS_SESSION
+    assert (kept.owner, owner_of(kept, store)) == (0, Owner.ANOTHER)
+
+
+async def starting_an_open_session_changes_nothing(store: Store) -> None:
+    await store.create("/mine", ephemeral=True)
+    sessions = list(store.sessions)
+    await store.start()
+    assert list(store.sessions) == sessions
+    assert await store.get("/mine") is not None
 
 
 async def sequential_names_grow_and_are_never_reused(store: Store) -> None:
@@ -287,6 +322,34 @@ async def of_writes_that_saw_one_version_one_wins(store: Store) -> None:
     assert sorted(outcomes) == ["refused"] * 9 + ["won"]
 
 
+async def watches_are_lost_when_the_session_is_suspended(
+    store: Store, other: Store, interrupt: Interruption
+) -> None:
+    data, children, again = Heard(), Heard(), Heard()
+    await store.create("/a")
+    await store.watch_data("/a", data)
+    await store.watch_children("/a", children)
+    await interrupt()
+    await store.watch_data("/a", again)
+    await other.create("/a/b")
+    await other.set("/a", b"1")
+    await again.until(["/a"])
+    assert (data.paths, children.paths) == ([], [])
+
+
+async def a_suspended_session_keeps_its_ephemerals_and_its_id(
+    store: Store, other: Store, interrupt: Interruption
+) -> None:
+    await store.create("/mine", ephemeral=True)
+    sessions = list(store.sessions)
+    await interrupt()
+    assert list(store.sessions) == sessions
+    seen = await other.get("/mine")
+    assert seen is not None
+    assert owner_of(seen, store) is Owner.THIS_SESSION
+    assert owner_of(seen, other) is Owner.ANOTHER
+
+
 class Heard:
     """A watch that remembers what it heard."""
 
@@ -310,6 +373,7 @@ CONTRACT: Final[tuple[Promise, ...]] = (
     a_missing_node_is_none,
     many_nodes_are_read_in_the_order_asked_for,
     a_node_is_created_once,
+    a_node_tells_which_write_changed_it_last,
     a_node_needs_its_parent,
     children_are_listed_by_name,
     a_write_moves_the_version_by_one,
@@ -317,6 +381,8 @@ CONTRACT: Final[tuple[Promise, ...]] = (
     what_is_not_there_is_neither_set_nor_deleted,
     a_parent_is_not_deleted,
     an_ephemeral_has_no_children,
+    an_ephemeral_names_the_session_that_owns_it,
+    starting_an_open_session_changes_nothing,
     sequential_names_grow_and_are_never_reused,
     creation_numbers_grow,
     a_multi_answers_for_each_operation,
@@ -333,5 +399,11 @@ CONTRACT: Final[tuple[Promise, ...]] = (
 )
 
 
-def title(promise: Promise) -> str:
+CONTRACT_ON_SUSPENSION: Final[tuple[PromiseOnSuspension, ...]] = (
+    watches_are_lost_when_the_session_is_suspended,
+    a_suspended_session_keeps_its_ephemerals_and_its_id,
+)
+
+
+def title(promise: Promise | PromiseOnSuspension) -> str:
     return getattr(promise, "__name__", repr(promise))

@@ -4,17 +4,128 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import pytest
 
-from ottla.store.memory import Ensemble, MemoryStore
-from ottla.store.port import BadVersion, NodeExists, Session, SessionExpired, StoreUnavailable
-from tests.store.contract import CONTRACT, Heard, Promise, keep, title
+from ottla.store.memory import Ensemble, MemoryStore, StoreFaults
+from ottla.store.port import (
+    BadVersion,
+    NodeExists,
+    Owner,
+    Session,
+    SessionExpired,
+    StoreUnavailable,
+    owner_of,
+)
+from tests.fakes.virtual_loop import run
+from tests.store.contract import (
+    CONTRACT,
+    CONTRACT_ON_SUSPENSION,
+    Heard,
+    Promise,
+    PromiseOnSuspension,
+    keep,
+    title,
+)
 
 
 @pytest.mark.parametrize("promise", CONTRACT, ids=title)
 def test_the_memory_store_keeps_the_contract(promise: Promise) -> None:
     asyncio.run(keep(MemoryStore(Ensemble()), promise))
+
+
+@pytest.mark.parametrize("promise", CONTRACT, ids=title)
+def test_a_session_whose_server_is_behind_keeps_the_contract(promise: Promise) -> None:
+    faults = StoreFaults(Random(1), lag_s=5, reply_s=0.5)
+    run(keep(MemoryStore(Ensemble(), faults=faults), promise))
+
+
+@pytest.mark.parametrize("promise", CONTRACT_ON_SUSPENSION, ids=title)
+def test_the_memory_store_keeps_the_contract_on_suspension(promise: PromiseOnSuspension) -> None:
+    async def scenario(one: MemoryStore, other: MemoryStore, _: Ensemble) -> None:
+        async def interrupt() -> None:
+            one.turn(Session.SUSPENDED)
+            one.reconnect()
+
+        await promise(one, other, interrupt)
+
+    _with_two(scenario)
+
+
+def test_a_write_whose_reply_is_lost_has_happened_and_the_session_comes_back() -> None:
+    async def story() -> None:
+        ensemble, states = Ensemble(), list[Session]()
+        store = MemoryStore(ensemble, faults=StoreFaults(Random(1), lost_replies=1))
+        store.on_session(states.append)
+        await store.start()
+        with pytest.raises(StoreUnavailable):
+            await store.create("/mine", ephemeral=True)
+        await asyncio.sleep(1)
+        assert states == [Session.CONNECTED, Session.SUSPENDED, Session.CONNECTED]
+        node = await store.get("/mine")
+        assert node is not None
+        assert owner_of(node, store) is Owner.THIS_SESSION
+
+    run(story())
+
+
+def test_a_request_that_is_lost_has_not_happened() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        store = MemoryStore(ensemble, faults=StoreFaults(Random(1), lost_requests=1))
+        await store.start()
+        with pytest.raises(StoreUnavailable):
+            await store.create("/a")
+        assert ensemble.tree.find("/a") is None
+
+    run(story())
+
+
+def test_reads_may_be_behind_but_never_behind_a_write_of_the_session() -> None:
+    async def story() -> None:
+        ensemble = Ensemble()
+        prompt = MemoryStore(ensemble)
+        late = MemoryStore(ensemble, faults=StoreFaults(Random(2), lag_s=60))
+        await prompt.start()
+        await late.start()
+        heard = Heard()
+        assert await late.watch_data("/a", heard) is None
+        await prompt.create("/a", b"1")
+        assert await late.get("/a") is None
+        assert heard.paths == []
+        with pytest.raises(NodeExists):  # a refused write shows it too
+            await late.create("/a", b"2")
+        node = await late.get("/a")
+        assert node is not None
+        assert node.data == b"1"
+        await heard.until(["/a"])
+        await prompt.set("/a", b"3")
+        await asyncio.sleep(60)
+        node = await late.get("/a")
+        assert node is not None
+        assert node.data == b"3"
+
+    run(story())
+
+
+def test_without_contact_for_as_long_as_the_session_lasts_the_client_says_so_by_itself() -> None:
+    async def story() -> None:
+        ensemble, states = Ensemble(), list[Session]()
+        store = MemoryStore(ensemble, session_timeout_s=6)
+        store.on_session(states.append)
+        await store.start()
+        store.turn(Session.SUSPENDED)
+        await asyncio.sleep(5)
+        assert states == [Session.CONNECTED, Session.SUSPENDED]
+        await asyncio.sleep(2)
+        assert states[2:] == [Session.OVERDUE]
+        ensemble.end(store.session)
+        store.reconnect()  # only now it learns what became of its session
+        await asyncio.sleep(60)
+        assert states[3:] == [Session.EXPIRED]
+
+    run(story())
 
 
 def test_sessions_see_each_others_writes() -> None:

@@ -1,4 +1,4 @@
-"""A real ZooKeeper server for tests, from the jars of Kafka 3.9.
+"""Real ZooKeeper servers for tests, from the jars of Kafka 3.9.
 
 Runs where a JDK is installed and those jars have been fetched (`make test` does both); never
 downloads anything itself.
@@ -8,30 +8,33 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from tests.cluster.process import wait_for
 from tests.skips import skip_without
 from tools.kafka_cache import cache_dir
 from tools.nodes import free_ports
 
-MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
+MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 SHELL = "org.apache.zookeeper.ZooKeeperMain"
 
 
 class Server:
     """One server with a tick short enough for tests; it may live several times."""
 
-    def __init__(self, folder: Path, jars: Path) -> None:
-        [self.port] = free_ports(1)
+    def __init__(self, folder: Path, jars: Path, port: int, ensemble: str = "") -> None:
+        self.port = port
         self._jars = jars
         self._config = folder / "zoo.cfg"
         self._config.write_text(
-            f"tickTime=200\ndataDir={folder}\nclientPort={self.port}\nadmin.enableServer=false\n"
+            f"tickTime=200\ndataDir={folder}\nclientPort={port}\nadmin.enableServer=false\n"
+            f"4lw.commands.whitelist=srvr\n{ensemble}"
         )
         self.process = self._started()
 
@@ -56,6 +59,18 @@ class Server:
     def start_again(self) -> None:
         self.process = self._started()
 
+    def wait_until_it_serves(self) -> None:
+        """Alone, or as a member of a quorum."""
+        wait_for(lambda: "Mode: " in self._state(), 60, f"ZooKeeper at {self.address}")
+
+    def _state(self) -> str:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+                connection.sendall(b"srvr")
+                return connection.makefile().read()
+        except OSError:
+            return ""
+
     def shell(self, *words: str) -> str:
         """What ZooKeeper's own shell prints for a command."""
         done = subprocess.run(
@@ -72,14 +87,68 @@ class Server:
         double.close()
 
 
+class Ensemble:
+    """Several servers that elect a leader; they serve while most of them live."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = servers
+
+    @property
+    def address(self) -> str:
+        return ",".join(server.address for server in self.servers)
+
+    def restore(self) -> None:
+        """Bring every server back, whatever a test did to it."""
+        for server in self.servers:
+            server.signal(signal.SIGCONT)
+            if server.process.poll() is not None:
+                server.start_again()
+        for server in self.servers:
+            server.wait_until_it_serves()
+
+
 @contextmanager
 def zookeeper_server(folder: Path) -> Iterator[Server]:
-    installed = sorted((cache_dir() / "jars").glob("server-3.9-*"))
-    if not installed or shutil.which("java") is None:
-        skip_without("no JDK, or the jars of Kafka 3.9 were never fetched: make setup")
-    server = Server(folder, installed[-1])
+    [port] = free_ports(1)
+    server = Server(folder, _jars(), port)
     try:
         yield server
     finally:
         server.signal(signal.SIGCONT)
         server.kill()
+
+
+@contextmanager
+def zookeeper_ensemble(folder: Path, count: int) -> Iterator[list[Server]]:
+    """Several servers with a leader; all of them serve."""
+    jars, ports = _jars(), free_ports(3 * count)
+    clients, peers, elections = ports[:count], ports[count : 2 * count], ports[2 * count :]
+    members = "initLimit=20\nsyncLimit=10\n" + "".join(
+        f"server.{number}=127.0.0.1:{peer}:{election}\n"
+        for number, (peer, election) in enumerate(zip(peers, elections, strict=True), 1)
+    )
+    with ExitStack() as stack:
+        servers = []
+        for number, port in enumerate(clients, 1):
+            own = folder / f"server-{number}"
+            own.mkdir(parents=True)
+            (own / "myid").write_text(str(number))
+            server = Server(own, jars, port, members)
+            stack.callback(server.kill)
+            stack.callback(server.signal, signal.SIGCONT)
+            servers.append(server)
+        for server in servers:
+            server.wait_until_it_serves()
+        yield servers
+
+
+def find_java() -> None:
+    if shutil.which("java") is None:
+        skip_without("no JDK")
+
+
+def _jars() -> Path:
+    installed = sorted((cache_dir() / "jars").glob("server-3.9-*"))
+    if not installed or shutil.which("java") is None:
+        skip_without("no JDK, or the jars of Kafka 3.9 were never fetched: make setup")
+    return installed[-1]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import acts_as_broker
 from ottla.api.init_producer_id import as_supported_error
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
@@ -18,7 +19,7 @@ from ottla.coordinator.txn.state import Producer
 from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
-from ottla.security.acl import CLUSTER_NAME, Kind, Operation
+from ottla.security.acl import Kind, Operation
 
 KEY: Final = 24
 FIRST_WITH_FENCED: Final = 2
@@ -39,15 +40,13 @@ class Adding(NamedTuple):
 
 async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_BETWEEN_BROKERS:
-        return _to_a_client(await _added(_only(request, ctx), ctx))
-    if not (
-        ctx.peer.is_broker or ctx.peer.listener == ctx.services.identity.listeners.inter_broker
-    ):
+        return _to_a_client(await (await _started(_only(request, ctx), ctx)))
+    if not acts_as_broker(ctx.peer, ctx.services):
         raise KafkaError(ErrorCode.cluster_authorization_failed)
-    ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
+    # All are started before the first is waited for: one slow commit delays no other's.
+    started = [(adding.id, await _started(adding, ctx)) for adding in _several(request)]
     results = [
-        {"transactional_id": adding.id, "topic_results": _topics(await _added(adding, ctx))}
-        for adding in _several(request)
+        {"transactional_id": id, "topic_results": _topics(await added)} for id, added in started
     ]
     return {"error_code": ErrorCode.none, "results_by_transaction": results}
 
@@ -61,7 +60,8 @@ def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]
     return True
 
 
-async def _added(adding: Adding, ctx: Context) -> Codes:
+async def _started(adding: Adding, ctx: Context) -> DeferredReply[Codes]:
+    """Start to add or verify, in slices; settled with the result of each partition."""
     bad: dict[TopicPartition, ErrorCode] = {}
     if not adding.verify_only:
         for part in sliced(adding.keys):
@@ -70,7 +70,8 @@ async def _added(adding: Adding, ctx: Context) -> Codes:
                 await asyncio.sleep(0)
     added: DeferredReply[Codes] = DeferredReply()
     _add(adding, bad, ctx, added.settle)
-    return await added
+    await asyncio.sleep(0)
+    return added
 
 
 def _bad(keys: Sequence[TopicPartition], ctx: Context) -> dict[TopicPartition, ErrorCode]:

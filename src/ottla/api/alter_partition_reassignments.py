@@ -66,5 +66,6 @@ API = Api(
     range(0, 2),
     alter_partition_reassignments,
     refuse,
+    needs_controller=True,
     needs=on_cluster(Operation.ALTER),
 )

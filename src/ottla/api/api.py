@@ -61,7 +61,8 @@ class Api:
     """One API: its key, the versions served, and its handler.
 
     `advertised_from` is for Produce only, which must be advertised from version 0 and refuses 0-2.
-    `between_brokers` marks APIs that only brokers may call. `needs` are the operations that the
+    `between_brokers` marks APIs that only brokers may call, `needs_controller` those that only the
+    active controller can answer: another broker forwards them. `needs` are the operations that the
     peer needs for the whole request; permissions of single items are checked by the handler.
     """
 
@@ -75,13 +76,14 @@ class Api:
     at_once: AtOnce | None = None
     advertised_from: int | None = None
     between_brokers: bool = False
+    needs_controller: bool = False
     needs: tuple[Need, ...] = ()
 
     def __post_init__(self) -> None:
         assert (self.raw is None) != (self.handler is None), self.name
         assert (self.handler is None) == (self.refuse is None), self.name
         assert self.at_once is None or (self.handler and not self.between_brokers), self.name
-        assert self.raw is None or not self.needs, self.name
+        assert self.raw is None or not (self.needs or self.needs_controller), self.name
         assert (self.raw is None) == (self.large is None), self.name
 
     @property

@@ -11,6 +11,7 @@ import re
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import uses_broker_listener
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
@@ -28,11 +29,16 @@ async def api_versions(request: Request, ctx: Context) -> Fields:
         if not (SOFTWARE.fullmatch(name) and SOFTWARE.fullmatch(version)):
             raise KafkaError(ErrorCode.invalid_request)
         ctx.peer.software_name, ctx.peer.software_version = name, version
-    return {"error_code": ErrorCode.none, **offered(), **features(ctx.call.version)}
+    to_broker = ctx.peer.is_broker or uses_broker_listener(ctx.peer, ctx.services)
+    return {
+        "error_code": ErrorCode.none,
+        **offered(to_broker=to_broker),
+        **features(ctx.call.version),
+    }
 
 
-def offered() -> Fields:
-    """Every API that a client may call; APIs between brokers are not advertised."""
+def offered(*, to_broker: bool = False) -> Fields:
+    """Every API that the peer may call; those between brokers are advertised to brokers only."""
     from ottla.api import APIS  # the list holds this module
 
     keys = [
@@ -42,7 +48,7 @@ def offered() -> Fields:
             "max_version": api.versions.stop - 1,
         }
         for api in APIS
-        if not api.between_brokers
+        if to_broker or not api.between_brokers
     ]
     return {"api_keys": keys, "throttle_time_ms": 0}
 

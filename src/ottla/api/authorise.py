@@ -1,18 +1,22 @@
 """The permissions that a request needs as a whole.
 
-Owns how a declaration states them (`Api.needs`), and the error code for each kind of resource. An
-API whose topics, groups or keys are authorized one by one checks each of them itself, with
-`Context.allows`. Never decides: the authorizer does.
+Owns who counts as a broker, how a declaration states permissions (`Api.needs`), and the error code
+for each kind of resource. An API whose topics, groups or keys are authorized one by one checks each
+of them itself, with `Context.allows`. Never decides by ACLs: the authorizer does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 from ottla.security.authorizer import Authorizer, Requester
+
+if TYPE_CHECKING:
+    from ottla.api.services import Services
+    from ottla.net.request_slot import Peer
 
 REFUSALS: Final = {
     Kind.TOPIC: ErrorCode.topic_authorization_failed,
@@ -60,3 +64,27 @@ def require(
 ) -> None:
     if not authorizer.allows(peer, operation, kind, name):
         raise KafkaError(REFUSALS[kind])
+
+
+def uses_broker_listener(peer: Peer, services: Services) -> bool:
+    """Whether the peer may be a broker of this cluster, judged by the listener it came through.
+
+    A broker without ZooKeeper is alone: no connection comes from another broker.
+    """
+    if services.config.current.zookeeper_connect is None:
+        return False
+    listeners = services.identity.listeners
+    return peer.listener in (listeners.inter_broker, listeners.control_plane)
+
+
+def acts_as_broker(peer: Peer, services: Services) -> bool:
+    """Whether the peer may use the APIs between brokers: the one place that decides it.
+
+    By its listener and, with an authorizer, by the permission ClusterAction.
+    """
+    if peer.is_broker:  # this process
+        return True
+    if not uses_broker_listener(peer, services):
+        return False
+    authorizer = services.authorizer
+    return not authorizer.in_force or authorizer.allows_on_cluster(peer, Operation.CLUSTER_ACTION)

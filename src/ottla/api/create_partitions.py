@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.throttling import MutationQuota
 from ottla.controller.events import MorePartitions
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
@@ -15,6 +16,8 @@ from ottla.protocol import wire
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 37
+FIRST_STRICT: Final = 3
+"""From this version on clients know THROTTLING_QUOTA_EXCEEDED."""
 
 
 async def create_partitions(request: Request, ctx: Context) -> Fields:
@@ -27,11 +30,20 @@ async def create_partitions(request: Request, ctx: Context) -> Fields:
     async for name in in_slices(times):
         if name not in refusals and not ctx.allows(Operation.ALTER, Kind.TOPIC, name):
             refusals[name] = KafkaError(ErrorCode.topic_authorization_failed)
+    quota = MutationQuota(ctx, FIRST_STRICT)
+    topics = ctx.services.metadata.image.topics
+    for topic in request.topics:
+        if topic.name not in refusals and topic.name in topics:
+            try:
+                quota.take(max(topic.count - len(topics[topic.name].partitions), 0))
+            except KafkaError as refusal:
+                refusals[topic.name] = refusal
     more = [_more(topic) for topic in request.topics if topic.name not in refusals]
     refusals |= await ctx.services.controller.create_partitions(
         more, wire.ms(request.timeout), validate_only=request.validate_only
     )
-    return _fields(_result(name, refusals[name]) for name in times)
+    results = _fields(_result(name, refusals[name]) for name in times)
+    return {**results, "throttle_time": quota.delay_ms}
 
 
 def _more(topic: Any) -> MorePartitions:
@@ -56,4 +68,4 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     return _fields(_result(name, KafkaError(code, message)) for name in names)
 
 
-API = Api(KEY, "CreatePartitions", range(0, 4), create_partitions, refuse)
+API = Api(KEY, "CreatePartitions", range(0, 4), create_partitions, refuse, needs_controller=True)

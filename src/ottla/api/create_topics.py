@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.throttling import MutationQuota
 from ottla.config.dynamic import DynamicConfig, Overrides
 from ottla.config.entries import describe_topic
 from ottla.controller.events import NewTopic
@@ -19,6 +20,8 @@ from ottla.protocol import wire
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 19
+FIRST_STRICT: Final = 6
+"""From this version on clients know THROTTLING_QUOTA_EXCEEDED."""
 SLICE: Final = 10
 """Topics handled before the loop may run other tasks: each has dozens of settings."""
 
@@ -30,13 +33,16 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     times = Counter(topic.name for topic in request.topics)
     creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     slices = Slices(SLICE)
+    quota = MutationQuota(ctx, FIRST_STRICT)
     async for topic in slices.of(request.topics):
         try:
             if times[topic.name] > 1:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
             if not creates_any:
                 ctx.require(Operation.CREATE, Kind.TOPIC, topic.name)
-            new_topics[topic.name] = _new_topic(topic)
+            new_topic = _new_topic(topic)
+            quota.take(_partition_count(topic, ctx))
+            new_topics[topic.name] = new_topic
         except KafkaError as refusal:
             outcomes[topic.name] = refusal
     outcomes |= await controller.create_topics(
@@ -56,7 +62,12 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
         wire.encode_part(ctx.call, "topics", _result(name, outcomes[name], config, ctx))
         async for name in in_slices(times, SLICE)
     ]
-    return _fields(results)
+    return {**_fields(results), "throttle_time": quota.delay_ms}
+
+
+def _partition_count(topic: Any, ctx: Context) -> int:
+    count = len(topic.assignments) or topic.num_partitions
+    return count if count > 0 else ctx.services.config.current.num_partitions
 
 
 def _new_topic(topic: Any) -> NewTopic:
@@ -140,4 +151,4 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     return _fields(_refused(name, code, message) for name in names)
 
 
-API = Api(KEY, "CreateTopics", range(2, 8), create_topics, refuse)
+API = Api(KEY, "CreateTopics", range(2, 8), create_topics, refuse, needs_controller=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.throttling import MutationQuota
 from ottla.delay.slices import in_slices
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
@@ -18,6 +19,8 @@ from ottla.protocol import wire
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 20
+FIRST_STRICT: Final = 5
+"""From this version on clients know THROTTLING_QUOTA_EXCEEDED."""
 FIRST_WITH_OWN_CODE: Final = 3
 """Earlier versions do not have TOPIC_DELETION_DISABLED."""
 
@@ -41,6 +44,7 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     deletes_any = ctx.allows(Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     outcomes: dict[Named, str | Fields] = {}
+    quota = MutationQuota(ctx, FIRST_STRICT)
     async for named in in_slices(times):
         try:
             if times[named] > 1:
@@ -50,10 +54,16 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
             outcomes[named] = _response(named.name, named.id, refusal.code, refusal.message)
             continue
         refused = None if deletes_any else _refused(named, name, image, ctx)
+        if refused is None and name in image.topics:
+            try:
+                quota.take(len(image.topics[name].partitions))
+            except KafkaError as refusal:
+                refused = _response(name, named.id, refusal.code, refusal.message)
         outcomes[named] = name if refused is None else refused
     names = {name for name in outcomes.values() if isinstance(name, str)}
     codes = await ctx.services.controller.delete_topics(sorted(names), wire.ms(request.timeout))
-    return _fields(_result(named, outcome, codes, image) for named, outcome in outcomes.items())
+    results = _fields(_result(named, outcome, codes, image) for named, outcome in outcomes.items())
+    return {**results, "throttle_time": quota.delay_ms}
 
 
 def _requested_topics(request: Request) -> list[Named]:
@@ -112,4 +122,4 @@ def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     return _fields(_response(named.name, named.id, code, message) for named in requested)
 
 
-API = Api(KEY, "DeleteTopics", range(1, 7), delete_topics, refuse)
+API = Api(KEY, "DeleteTopics", range(1, 7), delete_topics, refuse, needs_controller=True)

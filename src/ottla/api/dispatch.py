@@ -3,11 +3,10 @@
 Owns the order of these steps for all requests. Never depends on a particular API.
 
 Requests of one connection start in the order of arrival. A hot API runs at once, inside the call
-that delivers the frame, or on a faster path if the request is shaped like the peer's last one
-(`Peer.express`), and so does one that can be answered without a task (`Api.at_once`); any other
-becomes a task. While a connection has tasks that have not started, even a hot request waits behind
-them, with a copy of its frame. The memory of a large decoded request is counted until its task has
-ended.
+that delivers the frame, and so does one that can be answered without a task (`Api.at_once`); any
+other becomes a task. While a connection has tasks that have not started, even a hot request waits
+behind them, with a copy of its frame. The memory of a large decoded request is counted until its
+task has ended.
 
 A request of more than `SMALL_VALUES` values always becomes a task, which yields to the event loop
 between slices; later requests of its connection wait until it has been decoded, or, if it is hot,
@@ -26,8 +25,11 @@ from ottla.api import BY_KEY
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.api_versions import unsupported_version
-from ottla.api.authorise import check
+from ottla.api.authorise import acts_as_broker, check
+from ottla.api.handling import handle
 from ottla.api.services import Services
+from ottla.api.throttling import TimedWork, throttled
+from ottla.controller.runtime.forwarding import ForwardedRequest
 from ottla.delay.slices import finished
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.admission import Admission
@@ -35,7 +37,6 @@ from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.length_check import TooManyValues
 from ottla.protocol.wire import Call
-from ottla.store.port import SessionExpired, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ SMALL_VALUES: Final = 2_000
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 """Starts a task; None or False if the broker is stopping."""
+FORWARDED_MS: Final = 30_000
+"""How long a forwarded request without a timeout of its own may take."""
 COUNTED_FROM_BYTES: Final = 8 << 10
 """Smaller requests are bounded by their number (`max.inflight.requests.per.connection`) only."""
 
@@ -66,8 +69,6 @@ class Dispatch:
     def __call__(self, frame: memoryview, slot: RequestSlot) -> None:
         peer = slot.peer
         try:
-            if peer.express is not None and not peer.unstarted and peer.express(frame, slot):
-                return
             call = wire.parse_call(frame)
             api = self._apis.get(call.key)
             if api is None or call.version not in api.versions:
@@ -90,13 +91,15 @@ class Dispatch:
                     or peer.unstarted
                     or not self._at_once(api, call, request, slot)
                 ):
-                    self._later(slot, self._answer(api, call, request, slot), len(frame))
+                    whole = bytes(frame) if self._is_forwarded(api) else b""
+                    work = self._answer(api, call, request, slot, whole)
+                    self._later(call, slot, work, len(frame))
             elif peer.unstarted:
-                self._later(slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
+                self._later(call, slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
             else:
                 api.raw(call, frame, slot, self._services)
         except TooManyValues:
-            self._later(slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
+            self._later(call, slot, self._take_turn(api, call, bytes(frame), slot), len(frame))
 
     def _at_once(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> bool:
         """Reply without a task if possible; whether it was."""
@@ -104,6 +107,7 @@ class Dispatch:
         assert api.refuse is not None
 
         def done(fields: Fields) -> None:
+            fields = throttled(call, slot, self._services, fields)
             slot.reply((wire.reply(call, fields),))
 
         try:
@@ -118,11 +122,15 @@ class Dispatch:
             done(api.refuse(request, ErrorCode.unknown_server_error, None))
         return True
 
-    def _later(self, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int) -> None:
+    def _later(
+        self, call: Call, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int
+    ) -> None:
         memory = self._memory
+        if self._services.quotas.in_force and not slot.peer.is_broker:
+            work = TimedWork(work, call, slot, self._services)
         if size < COUNTED_FROM_BYTES:
             started = self._spawn(work)
-        elif memory.is_exhausted and not slot.peer.is_broker:
+        elif memory.is_exhausted and not acts_as_broker(slot.peer, self._services):
             work.close()
             slot.close(
                 f"no memory for a request of {size} bytes: requests in progress use "
@@ -155,7 +163,7 @@ class Dispatch:
             _close_failed(slot)
         else:
             if api.raw is None:
-                await self._reply(api, call, request, slot)
+                await self._reply(api, call, request, slot, frame)
 
     async def _large(self, api: Api, call: Call, frame: memoryview, slot: RequestSlot) -> Request:
         """Decode the request, or, if it is hot, handle it."""
@@ -170,17 +178,25 @@ class Dispatch:
             await api.large(call, frame, slot, self._services)
         return None
 
-    async def _answer(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> None:
+    async def _answer(
+        self, api: Api, call: Call, request: Request, slot: RequestSlot, frame: bytes
+    ) -> None:
         peer = slot.peer
         while peer.large is not None:
             await peer.large.wait()
         peer.started()
-        await self._reply(api, call, request, slot)
+        await self._reply(api, call, request, slot, frame)
 
-    async def _reply(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> None:
-        """Never raises: a failing task would stop the whole broker."""
+    async def _reply(
+        self, api: Api, call: Call, request: Request, slot: RequestSlot, frame: bytes
+    ) -> None:
+        """Never raises: a failing task would stop the whole broker. `frame`: to be forwarded."""
+        if frame and self._is_forwarded(api):
+            await self._forward(api, call, request, frame, slot)
+            return
         try:
-            fields = await self._fields(api, call, request, slot)
+            fields = await handle(api, request, Context(call, slot.peer, self._services))
+            fields = throttled(call, slot, self._services, fields)
             if wire.is_large(fields):
                 slot.reply([await finished(wire.reply_in_pieces(call, fields))])
             else:
@@ -190,28 +206,31 @@ class Dispatch:
         except Exception:
             _close_failed(slot)
 
-    async def _fields(self, api: Api, call: Call, request: Request, slot: RequestSlot) -> Fields:
-        assert api.handler is not None
+    def _is_forwarded(self, api: Api) -> bool:
+        controller = self._services.controller
+        return (
+            api.needs_controller and controller.forwarder is not None and not controller.is_active
+        )
+
+    async def _forward(
+        self, api: Api, call: Call, request: Request, frame: bytes, slot: RequestSlot
+    ) -> None:
+        """Pass the request on to the active controller, and its reply on to the client."""
+        forwarder = self._services.controller.forwarder
+        assert forwarder is not None
         assert api.refuse is not None
+        peer = slot.peer
+        timeout = getattr(request, "timeout", None)
+        timeout_ms = FORWARDED_MS if timeout is None else wire.ms(timeout)
         try:
-            if api.between_brokers and not slot.peer.is_broker:
-                raise KafkaError(ErrorCode.cluster_authorization_failed)
-            check(self._services.authorizer, slot.peer, api.needs, request)
-            return await api.handler(request, Context(call, slot.peer, self._services))
+            reply = await forwarder.forward(
+                ForwardedRequest(frame, peer.principal, peer.address), timeout_ms
+            )
+            slot.reply([len(reply).to_bytes(4, "big") + reply])
         except KafkaError as refusal:
-            return api.refuse(request, refusal.code, refusal.message)
-        except Disconnect:
-            raise
-        except (StoreUnavailable, SessionExpired) as error:
-            log.warning(
-                "%s v%d failed: metadata store unavailable: %s", api.name, call.version, error
-            )
-            return api.refuse(
-                request, ErrorCode.request_timed_out, "The metadata store is unavailable; retry."
-            )
+            slot.reply([wire.reply(call, api.refuse(request, refusal.code, refusal.message))])
         except Exception:
-            log.exception("%s v%d failed", api.name, call.version)
-            return api.refuse(request, ErrorCode.unknown_server_error, None)
+            _close_failed(slot)
 
 
 @asynccontextmanager

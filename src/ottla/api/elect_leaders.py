@@ -73,5 +73,6 @@ API = Api(
     range(0, 3),
     elect_leaders,
     refuse,
+    needs_controller=True,
     needs=on_cluster(Operation.ALTER),
 )

@@ -11,18 +11,23 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from ottla.api.api import Api
+from ottla.api.authorise import acts_as_broker
 from ottla.api.services import Services
+from ottla.api.throttling import throttle
 from ottla.delay.slices import SLICE, in_slices, sliced, step_through
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, TopicId, TopicPartition
 from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
 from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessionRequest
+from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
+from ottla.security.quotas.client_quotas import client_of
+from ottla.security.quotas.entities import Quota
 
 KEY: Final = 1
 FIRST_BY_ID: Final = 13
@@ -78,8 +83,8 @@ def _serve(
     slot: RequestSlot,
     services: Services,
 ) -> None:
-    terms = _terms(call, request, services.config.current.fetch_max_bytes)
-    if terms.from_follower and not _may_be_follower(slot, services):
+    terms = _terms(call, request, _max_bytes(call, slot.peer, services))
+    if terms.from_follower and not acts_as_broker(slot.peer, services):
         _refuse_follower(call, slot, session_request.partitions)
         return
     try:
@@ -140,12 +145,30 @@ class _Fetch:
             return
         if self._refused:
             fetched = self._refused + fetched
+        throttle_ms = self._throttle(fetched)
+        if throttle_ms:  # records that may not be sent yet: the client fetches them again
+            session_id = self._fetching.session_id
+            empty = fetch_reply(self._call, throttle_ms, ErrorCode.none, session_id, ())
+            self._slot.reply(_parts(empty))
+            return
         reply = self._reply(fetched)
         if len(fetched) > SLICE:
             step_through(reply)
         else:
             for _ in reply:
                 pass
+
+    def _throttle(self, fetched: list[PartitionFetchResult]) -> int:
+        """The throttle time; then nothing of this is sent, and its bytes are not counted."""
+        services = self._services
+        if not services.quotas.in_force or self._terms.from_follower:
+            return 0
+        size = sum(result.size for result in fetched)
+        delay_ms = throttle(self._call, self._slot, services, (Quota.FETCH, size))
+        if delay_ms:
+            client = client_of(self._slot.peer.principal, self._call.client_id)
+            services.quotas.take_back(Quota.FETCH, client, size, services.clock.mono_ms())
+        return delay_ms
 
     def _reply(self, fetched: list[PartitionFetchResult]) -> Generator[None, None, None]:
         session_id = NO_SESSION
@@ -161,6 +184,16 @@ class _Fetch:
             self._slot.reply(_parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics)))
 
 
+def _max_bytes(call: Call, peer: Peer, services: Services) -> int:
+    """The most bytes of a reply; not more than a quota allows at once."""
+    most, quotas = services.config.current.fetch_max_bytes, services.quotas
+    if not quotas.in_force or peer.is_broker:
+        return most
+    client = client_of(peer.principal, call.client_id)
+    allowed = quotas.max_in_window(Quota.FETCH, client)
+    return most if allowed is None else min(most, allowed)
+
+
 def _refuse_follower(call: Call, slot: RequestSlot, partitions: Iterable[PartitionFetch]) -> None:
     """Before a session is created: sessions of followers may evict those of consumers."""
     refused = [
@@ -168,14 +201,6 @@ def _refuse_follower(call: Call, slot: RequestSlot, partitions: Iterable[Partiti
     ]
     topics = _topics(refused, call.version >= FIRST_BY_ID)
     slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, NO_SESSION, topics)))
-
-
-def _may_be_follower(slot: RequestSlot, services: Services) -> bool:
-    """Brokers use the inter-broker listener; on another one a replica id is not accepted."""
-    peer, authorizer = slot.peer, services.authorizer
-    if not peer.is_broker and peer.listener != services.identity.listeners.inter_broker:
-        return False
-    return not authorizer.in_force or authorizer.allows_on_cluster(peer, Operation.CLUSTER_ACTION)
 
 
 def _split_by_access(
@@ -221,6 +246,12 @@ def _replica(call: Call, request: Any) -> BrokerId:
     return BrokerId(request.replica_id)
 
 
+def _replica_epoch(call: Call, request: Any) -> BrokerEpoch:
+    if call.version >= FIRST_WITH_REPLICA_STATE:
+        return BrokerEpoch(request.replica_state.replica_epoch)
+    return UNKNOWN_EPOCH
+
+
 def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
     return FetchOptions(
         replica_id=_replica(call, request),
@@ -228,6 +259,7 @@ def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, fetch_max_bytes),
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
+        replica_epoch=_replica_epoch(call, request),
     )
 
 

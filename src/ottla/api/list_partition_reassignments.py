@@ -52,5 +52,6 @@ API = Api(
     range(0, 1),
     list_partition_reassignments,
     refuse,
+    needs_controller=True,
     needs=on_cluster(Operation.DESCRIBE),
 )

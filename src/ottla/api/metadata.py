@@ -27,6 +27,8 @@ KEY: Final = 3
 FIRST_WITH_CREATION_FLAG: Final = 4
 FIRST_BY_ID: Final = 12
 CREATION_TIMEOUT_MS: Final = 5_000
+STARTING_MS: Final = 5_000
+"""How long a request may wait for the first metadata of a broker that has just started."""
 AUTO_CREATED_MAX: Final = 100
 """Topics that one request creates at most."""
 ALLOWED: Final = "topic_authorized_operations"
@@ -39,6 +41,7 @@ async def metadata(request: Request, ctx: Context) -> Fields:
     slices = Slices()
     if ctx.call.version < FIRST_BY_ID and any(_by_id(requested) for requested in topics or ()):
         raise KafkaError(ErrorCode.invalid_request)
+    await ctx.services.controller.metadata_waiter.wait_for_brokers(STARTING_MS)
     if topics is None or (ctx.call.version == 0 and not topics):
         view = _View(request, ctx)
         shown_topics = await view.everything(slices)

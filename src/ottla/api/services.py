@@ -1,11 +1,11 @@
-"""The services that handlers may use: one shared record, at most nine fields.
+"""The services that handlers may use: one shared record, at most ten fields.
 
 Owns no state. Each field is the interface of one layer below; handlers use nothing else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ottla.config.dynamic import DynamicConfig
@@ -18,6 +18,7 @@ from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
 from ottla.replica.services import ReplicaServices
 from ottla.security.authorizer import Authorizer
+from ottla.security.quotas.client_quotas import ClientQuotas
 
 
 class Identity(NamedTuple):
@@ -41,3 +42,4 @@ class Services:
     replicas: ReplicaServices
     groups: Groups
     txns: Transactions
+    quotas: ClientQuotas = field(default_factory=ClientQuotas)

@@ -15,7 +15,7 @@ from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
 from ottla.api.offset_commit import BATCH
 from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
 from ottla.coordinator.internal_topic_log import Producer as Writer
-from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
+from ottla.coordinator.txn.remote_coordinator import PartitionCheck
 from ottla.coordinator.txn.state import Producer
 from ottla.coordinator.txn.verification import producer_error
 from ottla.delay.slices import Slices, sliced
@@ -28,7 +28,11 @@ KEY: Final = 28
 FIRST_WITH_ABORTABLE: Final = 4
 FIRST_THAT_ADDS: Final = 5
 TXN_COORDINATOR_AWAY: Final = frozenset(
-    {ErrorCode.not_coordinator, ErrorCode.coordinator_not_available}
+    {
+        ErrorCode.not_coordinator,
+        ErrorCode.coordinator_not_available,
+        ErrorCode.network_exception,
+    }
 )
 """Errors of the *transaction* coordinator. A client would take them for errors of the group
 coordinator, and look for another one: it gets COORDINATOR_LOAD_IN_PROGRESS, and retries."""
@@ -91,15 +95,11 @@ async def _commit(
     id, group_id = request.transactional_id, request.group_id
     producer = Producer(ProducerId(request.producer_id), request.producer_epoch)
     offsets_partition = TopicPartition(CONSUMER_OFFSETS, groups.partition_of(group_id))
-    if ctx.call.version >= FIRST_THAT_ADDS:
-        try:
-            await txns.add(id, producer, frozenset({offsets_partition}), EPOCH_PER_TRANSACTION)
-        except KafkaError as refusal:
-            raise KafkaError(_as_group_code(refusal.code)) from None
-    else:
-        code = txns.verify(id, producer, offsets_partition)
-        if code is not ErrorCode.none:
-            raise KafkaError(_as_group_code(code))
+    adds = ctx.call.version >= FIRST_THAT_ADDS
+    try:
+        await txns.require_partition(PartitionCheck(id, producer, offsets_partition, adds))
+    except KafkaError as refusal:
+        raise KafkaError(_as_group_code(refusal.code)) from None
     commit = CommitRequest(
         group_id,
         request.member_id,

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.txn.markers import TransactionEnd
+from ottla.coordinator.deferred_reply import DeferredReply
+from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.coordinator.txn.state import Producer
 from ottla.delay.slices import in_slices, sliced
 from ottla.model.errors import ErrorCode
@@ -26,7 +27,7 @@ BATCH: Final = 50
 async def write_txn_markers(request: Request, ctx: Context) -> Fields:
     if not ctx.allows(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME, noted=False):
         ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
-    results = []
+    written: list[list[DeferredReply[Codes]]] = []
     async for marker in in_slices(request.markers):
         marking = TransactionEnd(
             Producer(ProducerId(marker.producer_id), marker.producer_epoch),
@@ -34,10 +35,17 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
             marker.coordinator_epoch,
             marker.transaction_version,
         )
-        codes: dict[TopicPartition, ErrorCode] = {}
+        parts: list[DeferredReply[Codes]] = []
         for part in sliced(_keys(marker), BATCH):
-            codes |= await ctx.services.txns.markers.write(marking, part)
+            parts.append(ctx.services.txns.markers.write(marking, part))
             await asyncio.sleep(0)
+        written.append(parts)
+    # All are appended before the first is waited for: a slow partition delays no other's marker.
+    results = []
+    for marker, parts in zip(request.markers, written, strict=True):
+        codes: dict[TopicPartition, ErrorCode] = {}
+        for part_written in parts:
+            codes |= await part_written
         results.append(_result(marker, codes))
     return {"markers": results}
 

@@ -9,6 +9,8 @@
 - `transaction_coordinator`  the parts of the transaction coordinator
 - `broker_links`             connections to other brokers and to the active controller
 - `listeners`                listening sockets, opened, closed and changed at run time
+- `listener_security`        TLS and SASL of listeners, replaced while they are served
+- `link_security`            TLS and login of connections to other brokers
 - `metadata_store`           opens the metadata store: embedded or ZooKeeper
 - `identity`                 broker id, cluster id and log directory ids
 - `log_tasks`                opening and closing every log, in parallel

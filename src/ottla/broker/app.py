@@ -11,17 +11,21 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
 from ottla.api.services import Identity, Services
+from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
-from ottla.broker.data_plane import DataPlane
+from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.identity import identify
+from ottla.broker.link_security import LinkSecurity
+from ottla.broker.listener_security import ListenerSecurity
 from ottla.broker.listeners import ListenerSet
 from ottla.broker.memory import memory_shares
 from ottla.broker.metadata_store import choose_store, open_store
@@ -38,7 +42,9 @@ from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
+from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
+from ottla.store.port import Store
 
 
 def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
@@ -47,6 +53,7 @@ def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
     listeners = Listeners.of(config)
     return NetLimits(
         socket_request_max_bytes=config.socket_request_max_bytes,
+        sasl_server_max_receive_size=config.sasl_server_max_receive_size,
         socket_send_buffer_bytes=config.socket_send_buffer_bytes,
         socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,
         socket_listen_backlog_size=config.socket_listen_backlog_size,
@@ -125,50 +132,82 @@ class App:
         stack.callback(directories.release)
         directories.open()
         store_choice = choose_store(config, directories, environment)
-        store = store_choice.store
-        stack.push_async_callback(store.close)
+        stack.push_async_callback((store := store_choice.store).close)
         await open_store(store_choice)
         identity = await identify(store_choice, directories, self.dynamic, environment.dice)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         authorizer = _authorizer(config)
+        links = self._links(stack, metadata)
         control = ControlPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, links, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
         )  # fmt: skip
         await control.load()
         listeners = Listeners.of(self.config)  # with the dynamic settings just loaded
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        spawn = task_starter(tasks)
+        spawn = task_starter(tasks := await stack.enter_async_context(asyncio.TaskGroup()))
+        cluster = Cluster(self.broker_id, links.to, control.channel)
         data = DataPlane(
-            environment, self.dynamic, self.broker_id, store=store, metadata=metadata,
+            environment, self.dynamic, cluster, store=store, metadata=metadata,
             directories=directories, registry=self.registry, spawn=spawn,
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = Coordinators(environment, self.dynamic, data, control, tasks.create_task)
+        coordination = self._coordinators(data, control, links, store, tasks)
         services = Services(
-            Identity(*identity, listeners), environment.clock, self.dynamic, authorizer, metadata,
-            control.controller, data.services, coordination.groups, coordination.txns,
+            Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
+            metadata, control.controller, data.services, coordination.groups, coordination.txns,
+            control.quotas,
         )  # fmt: skip
         network = self._network()
-        dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        control.links.answer = dispatch
-        listener_set = ListenerSet(network, dispatch, environment.host_name)
+        links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
+        security = ListenerSecurity(
+            self.dynamic, control.configs.credentials, environment, network, dispatch
+        )
+        security.links = links.security
+        stack.callback(security.close)
+        listener_set = ListenerSet(network, dispatch, environment.host_name, security)
         stack.push_async_callback(listener_set.stop)
         await listener_set.bind(listeners)
+        control.registration.log_dirs = identity.log_dirs
         await self._register(control, data, listener_set.advertised)
-        listener_changes = listener_set.apply_changes(
-            self.dynamic, lambda advertised: self._publish_endpoints(control, advertised)
-        )
-        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes])
-        await control.controller.wait_started()
+        publish = partial(self._publish_endpoints, control)
+        listener_changes = listener_set.apply_changes(self.dynamic, publish)
+        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes, security.run()])
+        await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)
         data.check_directories()  # loading and registering wrote to each of them
         await listener_set.serve()
         await self._start_metrics_server(stack)
-        stack.callback(coordination.close)  # closed first: ends requests of waiting members
+        stack.callback(coordination.close)  # ends requests of waiting members
+        stack.push_async_callback(control.hand_over)  # first, while this broker still serves
+
+    def _links(self, stack: AsyncExitStack, metadata: MetadataCache) -> BrokerLinks:
+        environment, listener = self._environment, Listeners.of(self.config).inter_broker
+        links = BrokerLinks(self.broker_id, listener, metadata, environment.clock, environment.dice)
+        if self.config.zookeeper_connect is not None:  # else there is no other broker
+            links.security = LinkSecurity(self.config, environment.clock)
+        stack.callback(links.close)
+        return links
+
+    async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
+        if self.config.zookeeper_connect is not None:
+            await listener_set.serve()  # the controller may be another broker, which calls us
+        await control.controller.wait_started()
+
+    def _coordinators(
+        self,
+        data: DataPlane,
+        control: ControlPlane,
+        links: BrokerLinks,
+        store: Store,
+        tasks: asyncio.TaskGroup,
+    ) -> Coordinators:
+        environment, spawn = self._environment, tasks.create_task
+        return Coordinators(
+            environment, self.dynamic, data, control, spawn, links=links, store=store
+        )
 
     def _network(self) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
@@ -187,7 +226,9 @@ class App:
     ) -> None:
         self._set_endpoints(control, advertised)
         control.registration.on_epoch = data.services.transitions.set_broker_epoch
-        await control.registration.register(self.config.zookeeper_session_timeout_ms)
+        await control.registration.register(
+            self.config.zookeeper_session_timeout_ms + EXPIRY_MARGIN_MS
+        )
 
     async def _publish_endpoints(
         self, control: ControlPlane, advertised: tuple[Endpoint, ...]

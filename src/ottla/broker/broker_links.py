@@ -12,17 +12,18 @@ for its security. Never retries, never decides what is sent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any, Final, NamedTuple, Protocol
 
+from ottla.broker.link_security import LinkSecurity
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerId
-from ottla.net.broker_link import BrokerLink, LinkReply
+from ottla.net.broker_link import BrokerLink, LinkReply, RawReply
 from ottla.net.outbound_connection import OutboundLimits
-from ottla.net.request_slot import Answer, Peer, RequestSlot
+from ottla.net.request_slot import Answer, Bytes, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.schema import versions
 from ottla.protocol.wire import Fields
@@ -34,6 +35,10 @@ class Link(Protocol):
     """What a request to a broker needs: `BrokerLink`, or `LocalLink` for this broker."""
 
     async def ask(self, key: int, fields: Fields, timeout_ms: int) -> LinkReply: ...
+
+    async def ask_encoded(
+        self, key: int, encode: Callable[[int], Sequence[Bytes]], timeout_ms: int
+    ) -> RawReply: ...
 
     async def call(self, request: bytes, timeout_ms: int) -> memoryview: ...
 
@@ -58,6 +63,14 @@ class LocalLink:
         return LinkReply(
             version, wire.decode_reply(key, version, await self.call(frame, timeout_ms))
         )
+
+    async def ask_encoded(
+        self, key: int, encode: Callable[[int], Sequence[Bytes]], timeout_ms: int
+    ) -> RawReply:
+        version = versions(key)[-1]
+        content = [wire.request_header(key, version, 0, "local"), *encode(version)]
+        request = b"".join([sum(map(len, content)).to_bytes(SIZE_BYTES, "big"), *content])
+        return RawReply(version, await self.call(request, timeout_ms))
 
     async def call(self, request: bytes, timeout_ms: int) -> memoryview:
         exchange = _LocalExchange(asyncio.get_running_loop().create_future())
@@ -94,6 +107,9 @@ class _LocalExchange:
         if not self.reply.done():
             self.reply.set_exception(ConnectionAbortedError(reason))
 
+    def throttle(self, delay_ms: int) -> None:
+        """Brokers are not throttled."""
+
 
 class BrokerLinks:
     def __init__(
@@ -109,6 +125,8 @@ class BrokerLinks:
         """The name of the inter-broker listener."""
         self.answer: Answer | None = None
         """The dispatch of this broker; set before the first request."""
+        self.security: LinkSecurity | None = None
+        """TLS and login of every connection to another broker; None: neither."""
         self._metadata = metadata
         self._clock = clock
         self._dice = dice
@@ -127,7 +145,12 @@ class BrokerLinks:
     ) -> BrokerLink:
         """A link to this address, which the caller closes. It connects at the first request."""
         client_id = f"broker-{self.broker_id}-{purpose}"
-        return BrokerLink(host, port, self._clock, self._dice, client_id, limits=limits)
+        security = self.security
+        return BrokerLink(
+            host, port, self._clock, self._dice, client_id, limits=limits,
+            login=None if security is None else security.login,
+            tls=None if security is None else security.tls,
+        )  # fmt: skip
 
     def address_of(self, broker: BrokerId) -> Address | None:
         """Where a live broker listens for brokers; None if the metadata cache lacks it."""
@@ -185,16 +208,16 @@ class ControllerChannel:
         """Whether this broker is the active controller."""
         return self._active_id() == self._links.broker_id
 
-    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> Any:
-        """The controller's reply, decoded.
+    async def ask(self, key: int, fields: Fields, timeout_ms: int, purpose: str = PURPOSE) -> Any:
+        """The controller's reply, decoded. `purpose`: a connection of its own for slow requests.
 
         KafkaError NOT_CONTROLLER if none is known; OSError if it cannot be reached. The reply may
         carry NOT_CONTROLLER, too: the caller retries all three.
         """
-        link = await self.link()
+        link = await self.link(purpose)
         return (await link.ask(key, fields, timeout_ms)).body
 
-    async def link(self) -> Link:
+    async def link(self, purpose: str = PURPOSE) -> Link:
         controller = self._active_id()
         if controller == NO_BROKER:
             raise KafkaError(ErrorCode.not_controller, "No active controller is known.")
@@ -203,4 +226,4 @@ class ControllerChannel:
         address = self._links.address_of(controller) or await self._read_address(controller)
         if address is None:
             raise ConnectionError(f"controller {controller} is not registered")
-        return self._links.keep(controller, self.PURPOSE, address)
+        return self._links.keep(controller, purpose, address)

@@ -6,93 +6,55 @@ Owns how these parts are connected. Never decides anything about the cluster.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Final
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
+from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
 from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
+from ottla.controller.runtime.forwarding import Forwarder
 from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.controller.runtime.metrics import ControllerMetrics
-from ottla.controller.runtime.outbox import BrokerLink
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
-from ottla.model.clock import Clock
-from ottla.model.errors import UserError
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
-from ottla.net.request_slot import Answer, Peer, RequestSlot
+from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 from ottla.security.authorizer import Authorizer
+from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.security.quotas.rates import Windows
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
+from ottla.shared_state.quota_store import QuotaStore
 from ottla.shared_state.registration import Registration
+from ottla.store import paths
+from ottla.store.nodes import BrokerNode, EndpointNode
 from ottla.store.port import Store
 
-SIZE_BYTES: Final = 4
+log = logging.getLogger(__name__)
 
 
-class LocalConnection:
-    """A `BrokerLink` to this process: requests are handed to the dispatcher, without a socket."""
+class ControllerLinks:
+    """The links of the active controller to brokers, itself included."""
 
-    def __init__(self, answer: Answer, clock: Clock) -> None:
-        self._answer = answer
-        self._clock = clock
+    def __init__(self, links: BrokerLinks, listener: str, reply_ms: int) -> None:
+        self._links = links
+        self._listener = listener
+        self.reply_ms = reply_ms
 
-    async def call(self, frame: bytes) -> bytes:
-        exchange = _Exchange(asyncio.get_running_loop().create_future())
-        now_ns = self._clock.mono_ns()
-        key = int.from_bytes(frame[SIZE_BYTES : SIZE_BYTES + 2], "big")
-        self._answer(memoryview(frame)[SIZE_BYTES:], RequestSlot(exchange, key, now_ns, now_ns))
-        return await exchange.reply
-
-    async def close(self) -> None:
-        return
-
-
-class _Exchange:
-    """Holds the reply to a single request."""
-
-    def __init__(self, reply: asyncio.Future[bytes]) -> None:
-        self.reply = reply
-        self.peer = Peer("127.0.0.1", 0, "LOCAL", "PLAINTEXT")
-        self.peer.is_broker = True
-        self.closed = False
-
-    def on_reply(self, slot: RequestSlot) -> None:
-        if self.reply.done():
-            return
-        parts = slot.parts or ()
-        reply = b"".join(
-            bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read()
-            for part in parts
-        )
-        self.reply.set_result(reply[SIZE_BYTES:])
-
-    def end(self, reason: str) -> None:
-        self.closed = True
-        if not self.reply.done():
-            self.reply.set_exception(ConnectionAbortedError(reason))
-
-
-class LocalBroker:
-    """The links of a controller whose cluster has no other broker."""
-
-    def __init__(self, broker_id: BrokerId, clock: Clock) -> None:
-        self._broker_id = broker_id
-        self._clock = clock
-        self.answer: Answer | None = None
-
-    def open(self, broker: BrokerState) -> BrokerLink:
-        assert self.answer is not None, "the dispatch is built before the controller runs"
-        if broker.id != self._broker_id:
-            raise UserError(
-                f"broker {broker.id} is registered in the metadata store of broker "
-                f"{self._broker_id}: clusters of several brokers are not supported; give each "
-                "broker a zookeeper.connect path of its own"
-            )
-        return LocalConnection(self.answer, self._clock)
+    def open(self, broker: BrokerState) -> Link:
+        if broker.id == self._links.broker_id:
+            return self._links.local()
+        address = _address(broker.listeners, self._listener)
+        if address is None:
+            raise ConnectionError(f"broker {broker.id} has no listener {self._listener}")
+        return self._links.open(*address, "controller")
 
 
 class ControlPlane:
@@ -100,40 +62,60 @@ class ControlPlane:
         self,
         environment: Environment,
         config: DynamicConfig,
-        broker_id: BrokerId,
+        links: BrokerLinks,
         *,
         store: Store,
         metadata: MetadataCache,
         registry: Registry,
         authorizer: Authorizer,
     ) -> None:
-        self.links = LocalBroker(broker_id, environment.clock)
-        self.registration = Registration(store, environment.clock, broker_id, alone=True)
-        self.configs = ConfigStore(store, config, broker_id)
+        settings = config.current
+        self._store = store
+        self.links = links
+        self.registration = Registration(
+            store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
+        )
+        self.configs = ConfigStore(store, config, links.broker_id)
+        self.quotas = ClientQuotas(
+            Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
+            Windows(
+                settings.controller_quota_window_num,
+                settings.controller_quota_window_size_seconds * 1000,
+            ),
+        )
+        self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
+        listeners = Listeners.of(settings)
+        control_listener = listeners.control_plane or listeners.inter_broker
         self.loop = ControllerLoop(
             store,
-            self.links,
+            ControllerLinks(links, control_listener, settings.controller_socket_timeout_ms),
             self.registration,
             environment.clock,
             environment.dice,
             metrics=ControllerMetrics(registry, environment.clock),
         )
+        self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
+        """Requests of this broker to the active controller."""
+        alone = settings.zookeeper_connect is None
         self.controller = Controller(
             self.loop,
             config,
             self.configs,
-            ProducerIds(store, broker_id),
+            ProducerIds(store, links.broker_id),
             MetadataWaiter(metadata),
             acls=self.acls,
             dice=environment.dice,
+            forwarder=None if alone else Forwarder(self.channel, environment.clock),
         )
         self._config = config
         self._authorizer = authorizer
+        self._random_bytes = environment.random_bytes
 
     async def load(self) -> None:
         """Read dynamic settings and ACLs from the metadata store."""
         await self.configs.load()
+        await self.configs.load_secret(self._random_bytes)
         await self.acls.load()
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
@@ -145,3 +127,46 @@ class ControlPlane:
         )
         loops = [self.loop.run(balance_s), self.configs.run()]
         return [*loops, self.acls.run()] if self._authorizer.in_force else loops
+
+    async def hand_over(self) -> None:
+        """Controlled shutdown: have the controller move this broker's leaders to other brokers.
+
+        The broker stops in any case, after `controlled.shutdown.max.retries` attempts.
+        """
+        config = self._config.current
+        if config.zookeeper_connect is None or not config.controlled_shutdown_enable:
+            return
+        attempts = config.controlled_shutdown_max_retries
+        for attempt in range(attempts):
+            if attempt:
+                await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
+            problem = await self._request_shutdown(config.controller_socket_timeout_ms)
+            if problem is None:
+                return
+            log.warning("controlled shutdown %d of %d failed: %s", attempt + 1, attempts, problem)
+
+    async def _request_shutdown(self, timeout_ms: int) -> str | None:
+        """None if this broker leads nothing any more; otherwise the reason."""
+        registration = self.registration
+        fields = {"broker_id": registration.broker_id, "broker_epoch": registration.epoch}
+        try:
+            reply = await self.channel.ask(CONTROLLED_SHUTDOWN, fields, timeout_ms)
+        except (KafkaError, OSError) as error:
+            return f"no reply of the controller: {error}"
+        if reply.error_code is not ErrorCode.none:
+            return str(reply.error_code.name)
+        left = len(reply.remaining_partitions)
+        return f"{left} partitions have no other in-sync replica" if left else None
+
+    async def _read_address(self, broker: BrokerId) -> Address | None:
+        node = await self._store.get(paths.broker(broker))
+        return (
+            None
+            if node is None
+            else _address(BrokerNode.decode(node.data).endpoints, self.links.listener)
+        )
+
+
+def _address(endpoints: Iterable[EndpointNode], listener: str) -> Address | None:
+    """Where a broker listens under this name."""
+    return next((Address(e.host, e.port) for e in endpoints if e.name == listener), None)

@@ -15,7 +15,7 @@ from ottla.broker.control_plane import ControlPlane
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.memory import memory_shares
-from ottla.broker.transaction_coordinator import build_transaction_coordinator
+from ottla.broker.transaction_coordinator import ClusterAccess, Links, build_transaction_coordinator
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.memory import GroupMemory
@@ -27,6 +27,7 @@ from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.coordinator.runtime import Runtime, RuntimeContext
 from ottla.model.ids import CONSUMER_OFFSETS
 from ottla.protocol.records.compression import Codec
+from ottla.store.port import Store
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
@@ -39,6 +40,9 @@ class Coordinators:
         data: DataPlane,
         control: ControlPlane,
         spawn: Spawn,
+        *,
+        links: Links,
+        store: Store,
     ) -> None:
         context = RuntimeContext(data.hosted, data.metadata, data.timers, spawn)
         counts = Counts()
@@ -47,16 +51,16 @@ class Coordinators:
         self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.environment))
         txns = build_transaction_coordinator(
             config, data, context, self.groups.runtime,
-            next_producer_id=control.controller.producer_ids.next, spawn=spawn,
-            memory_bytes=environment.memory_bytes,
+            cluster=ClusterAccess(links, store, control.controller.producer_ids.next),
+            spawn=spawn, memory_bytes=environment.memory_bytes,
         )  # fmt: skip
         self.txns = txns.service
-        self._completion = txns.finishing
+        self._txn_coordinator = txns
         self._runtimes: tuple[Runtime[Any], ...] = (self.groups.runtime, txns.runtime)
         data.hosted.listeners += self._runtimes
 
     def close(self) -> None:
-        self._completion.close()
+        self._txn_coordinator.close()
         for runtime in self._runtimes:
             runtime.close()
 

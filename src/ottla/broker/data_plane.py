@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ottla.broker.environment import Environment
 from ottla.broker.log_tasks import Parallelism, close, load, parallelism
@@ -25,7 +25,7 @@ from ottla.log.log import CorruptLog
 from ottla.log.recovery.recovery import quarantine_log
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
-from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.protocol.records.header import CorruptBatch
 from ottla.replica.append import Appender
@@ -34,10 +34,12 @@ from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.delete_records import RecordDeleter
 from ottla.replica.environment import ReplicaEnvironment, ThreadPool
 from ottla.replica.fetch_sessions import FetchSessions
+from ottla.replica.fetcher.fetchers import Connect, Fetchers
+from ottla.replica.fetcher.settings import FetcherMetrics, FetcherSettings, Replication
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions, PartitionWaiters
 from ottla.replica.isr_loop import IsrLoop
-from ottla.replica.isr_writer import StoreIsrWriter
+from ottla.replica.isr_sender import Controller
 from ottla.replica.maintenance_loop import MaintenanceLoop
 from ottla.replica.metrics import register_gauges
 from ottla.replica.move_loop import MoveLoop
@@ -86,12 +88,20 @@ class NoLogDirectoryOnline(Exception):
         return cls(f"every log directory failed: {reasons}")
 
 
+class Cluster(NamedTuple):
+    """This broker among the others."""
+
+    broker_id: BrokerId
+    connect: Connect
+    controller: Controller
+
+
 class DataPlane:
     def __init__(
         self,
         environment: Environment,
         config: DynamicConfig,
-        broker_id: BrokerId,
+        cluster: Cluster,
         *,
         store: Store,
         metadata: MetadataCache,
@@ -108,35 +118,52 @@ class DataPlane:
         self.timers = Timers(environment.clock, loop)
         threads = ThreadPool(loop, environment.pool)
         self._replica_environment = ReplicaEnvironment(
-            broker_id, environment.clock, threads, config.current.replica_lag_time_max_ms
+            cluster.broker_id, environment.clock, threads, config.current.replica_lag_time_max_ms
         )
         waiters = _waiters(self.timers, environment.clock, config.current)
         traffic = BrokerTopicMetrics(registry)
         self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)
-        self._flushes = flushes = FlushLoop(self.hosted, environment.ring)
-        self._isr_writer = StoreIsrWriter(store, environment.clock)
-        self._isr_loop = IsrLoop(self.hosted, self._isr_writer, spawn, flushes, registry)
-        self._maintenance = MaintenanceLoop(self.hosted, directories, config, flushes)
-        self._compaction = CompactionLoop(self.hosted, directories, config, flushes, registry)
+        self._flushes = FlushLoop(self.hosted, environment.ring)
+        self._isr_loop = IsrLoop(
+            self.hosted, cluster.controller, self._broker_epoch, self._flushes,
+            registry, spawn=spawn,
+        )  # fmt: skip
+        self._maintenance = MaintenanceLoop(self.hosted, directories, config, self._flushes)
+        self._compaction = CompactionLoop(self.hosted, directories, config, self._flushes, registry)
         self._moves = MoveLoop(self.hosted, directories)
-        self.services = ReplicaServices(
-            hosted=self.hosted,
-            appends=Appender(self.hosted, flushes),
-            reads=Reader(self.hosted, self._isr_loop),
-            deletes=RecordDeleter(self.hosted, metadata),
-            sessions=_sessions(environment, config.current),
-            transitions=Transitions(self.hosted, directories, config.topic, flushes),
-            directories=directories,
-            moves=self._moves,
-            topic_metrics=traffic,
-        )
-        directories.on_failure = self._directory_failed
-        self.hosted.on_fault = self._log_failed
+        self.fetchers = self._build_fetchers(cluster.connect)
+        self.services = self._build_services(_sessions(environment, config.current))
+        self._listen()
         if config.current.record_validation != "header":
             self.services.appends.on_first_append = lambda: spawn(load_kernels(threads))
-        config.on_broker(self._broker_settings_changed)
-        config.on_topic(self._topic_settings_changed)
         register_gauges(registry, self.services)
+        self.fetchers.register_gauges(registry)
+
+    def _build_services(self, sessions: FetchSessions) -> ReplicaServices:
+        hosted, directories, config = self.hosted, self._directories, self._config
+        transitions = Transitions(
+            hosted, directories, config.topic, self._flushes, self.fetchers,
+            accepts_missing_logs=config.current.log_dirs_accept_missing,
+        )  # fmt: skip
+        return ReplicaServices(
+            hosted=hosted,
+            appends=Appender(hosted, self._flushes),
+            reads=Reader(hosted, self._isr_loop),
+            deletes=RecordDeleter(hosted, self.metadata),
+            sessions=sessions,
+            transitions=transitions,
+            directories=directories,
+            moves=self._moves,
+            topic_metrics=hosted.topic_metrics,
+        )
+
+    def _listen(self) -> None:
+        """Have this called when logs fail, settings change or a partition is no longer followed."""
+        self._directories.on_failure = self._directory_failed
+        self.hosted.on_fault = self._log_failed
+        self.hosted.listeners.append(self.fetchers)
+        self._config.on_broker(self._broker_settings_changed)
+        self._config.on_topic(self._topic_settings_changed)
 
     async def load(self) -> None:
         """Open every log; the controller sends the role of each replica later."""
@@ -145,7 +172,7 @@ class DataPlane:
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         return [
             self._isr_loop.run(),
-            self._isr_writer.run(),
+            self.fetchers.run(),
             self._compaction.run(),
             self._moves.run(),
             RemovedFilesLoop(self.hosted, self._directories).run(),
@@ -164,20 +191,34 @@ class DataPlane:
         if not self._directories.online:
             raise NoLogDirectoryOnline.of(self._directories)
 
-    def may_have_log(self, partition: TopicPartition) -> bool:
-        """Whether a log of it is here, or may be in a log directory that is offline."""
-        directories = self._directories
-        return (
-            partition in directories.logs
-            or partition in self.hosted.offline
-            or len(directories.online) < len(directories.all)
-        )
-
     def _parallelism(self) -> Parallelism:
         environment = self._replica_environment
         return parallelism(
             self._directories, self._config, environment.thread_pool, environment.clock
         )
+
+    def _build_fetchers(self, connect: Connect) -> Fetchers:
+        metrics = FetcherMetrics(self.registry, self.hosted.topic_metrics.all)
+        replication = Replication(
+            self.hosted, self._flushes, metrics, self._broker_epoch, self._checkpoint_offsets
+        )
+        config = self._config
+        return Fetchers(
+            connect,
+            replication,
+            lambda: FetcherSettings.of(config.current),
+            lambda: config.current.num_replica_fetchers,
+        )
+
+    async def _checkpoint_offsets(self) -> None:
+        """Logs were truncated: before they are appended to, no checkpoint may say otherwise."""
+        checkpoints = self._directories.checkpoints
+        await self._maintenance.write(
+            [*checkpoints.recovery_points(), *checkpoints.start_offsets()]
+        )
+
+    def _broker_epoch(self) -> BrokerEpoch:
+        return self.services.transitions.broker_epoch
 
     # failed logs and log directories
 

@@ -5,6 +5,7 @@ Owns nothing. `Environment.real` builds the one of a process; tests build simula
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ class Environment:
     """The metadata store that `zookeeper.connect` names."""
     host_name: Callable[[], str] = lambda: "localhost"
     """The host name to advertise for a listener on every address."""
+    random_bytes: Callable[[int], bytes] = os.urandom
+    """For nonces and secrets: nobody may guess them."""
     ring: Ring | None = None
     """io_uring, which syncs files without a thread; None where the system has none."""
     memory_bytes: int = 8 << 30

@@ -4,14 +4,16 @@ Owns the order of the sources: the settings, `meta.properties` in the directorie
 store. If they contradict each other the broker does not start; the error names both sides.
 
 The metadata store lists every log directory the broker has used. If one was wiped, replaced or
-removed from `log.dirs`, acknowledged records went with it and its partitions would look empty: the
-broker starts without it only if `log.dirs.accept.missing` is set.
+removed from `log.dirs`, acknowledged records went with it and its partitions would look empty. A
+single node starts without it only if `log.dirs.accept.missing` is set. In a cluster the broker
+starts, and its registration tells the controller, which first removes it from every ISR and then
+remembers the new directories (`controller/lost_disks.py`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -35,6 +37,8 @@ ACCEPT_MISSING = "log.dirs.accept.missing=true"
 class BrokerIdentity(NamedTuple):
     broker_id: BrokerId
     cluster_id: str
+    log_dirs: LogDirsNode | None = None
+    """The log directories, if the store remembers others that were lost."""
 
 
 async def identify(
@@ -58,9 +62,23 @@ async def identify(
     broker_id = default if stored.broker_id is None else stored.broker_id
     if broker_id is None:
         broker_id = await generate_broker_id(store, config.reserved_broker_max_id)
-    unreadable = await _unreadable_directories(store, directories, broker_id, accepts)
+    remembered = await _remembered(store, broker_id)
+    missing = missing_directories(remembered, _present(directories))
+    unreadable = len(directories.all) - len(directories.online)
+    lost = len(missing) > unreadable  # else they are absent because their disk cannot be read now
+    if lost and config.zookeeper_connect is None:
+        _check_lost(broker_id, [remembered[id_] for id_ in missing], accepts)
     directories.claim(broker_id, cluster_id)
-    await _register_directories(store, broker_id, {**unreadable, **_present(directories)})
+    kept = {} if lost else {id_: remembered[id_] for id_ in missing}
+    log_dirs = LogDirsNode({**kept, **_present(directories)})
+    if lost and config.zookeeper_connect is not None:
+        log.warning(
+            "log directories of broker %d are missing: %s; it leaves every ISR and refills",
+            broker_id,
+            ", ".join(sorted(remembered[id_] for id_ in missing)),
+        )
+        return BrokerIdentity(broker_id, cluster_id, log_dirs)
+    await _register_directories(store, broker_id, log_dirs)
     return BrokerIdentity(broker_id, cluster_id)
 
 
@@ -84,22 +102,14 @@ def _check_missing_store(
     log.warning("%s; starting without its topics because of %s", problem, ACCEPT_MISSING)
 
 
-async def _unreadable_directories(
-    store: Store, directories: LogDirectories, broker_id: BrokerId, accepts: bool
-) -> Mapping[UUID, str]:
-    """Registered directories that are absent only because their disk cannot be read now."""
+async def _remembered(store: Store, broker_id: BrokerId) -> Mapping[UUID, str]:
     node = await store.get(paths.log_dirs(broker_id))
-    registered = {} if node is None else LogDirsNode.decode(node.data).paths
-    missing = missing_directories(registered, _present(directories))
-    unreadable = len(directories.all) - len(directories.online)
-    if len(missing) <= unreadable:
-        return {id_: registered[id_] for id_ in missing}
-    listed = ", ".join(sorted(registered[id_] for id_ in missing))
-    if await store.get(paths.broker(broker_id)) is not None:
-        raise UserError(
-            f"broker.id={broker_id}: a broker with this id is already running, or its session has "
-            f"not expired yet, with data in {listed}; give each broker an id of its own"
-        )
+    return {} if node is None else LogDirsNode.decode(node.data).paths
+
+
+def _check_lost(broker_id: BrokerId, lost: Sequence[str], accepts: bool) -> None:
+    """There is no other replica: an operator must accept the loss."""
+    listed = ", ".join(sorted(lost))
     if not accepts:
         raise UserError(
             f"log.dirs: log directories of broker {broker_id} are missing: {listed}: the disk was "
@@ -113,13 +123,10 @@ async def _unreadable_directories(
         listed,
         ACCEPT_MISSING,
     )
-    return {}
 
 
-async def _register_directories(
-    store: Store, broker_id: BrokerId, directories: Mapping[UUID, str]
-) -> None:
-    path, data = paths.log_dirs(broker_id), LogDirsNode(directories).encode()
+async def _register_directories(store: Store, broker_id: BrokerId, log_dirs: LogDirsNode) -> None:
+    path, data = paths.log_dirs(broker_id), log_dirs.encode()
     node = await store.get(path)
     if node is None:
         await store.create(path, data)

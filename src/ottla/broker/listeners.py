@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
+from ottla.broker.listener_security import ListenerSecurity
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
@@ -30,7 +31,14 @@ Publish: TypeAlias = Callable[[tuple[Endpoint, ...]], Awaitable[None]]
 class ListenerSet:
     """The listening sockets. `advertised`: endpoints sent to clients, with their actual ports."""
 
-    def __init__(self, network: Network, answer: Answer, host_name: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        answer: Answer,
+        host_name: Callable[[], str],
+        security: ListenerSecurity | None = None,
+    ) -> None:
+        self._security = security
         self._network = network
         self._answer = answer
         self._host_name = host_name
@@ -94,7 +102,15 @@ class ListenerSet:
             self._changed.set()
 
     async def _bind(self, endpoint: Endpoint, *, control_plane: bool) -> None:
-        listener = Listener(endpoint, self._answer, self._network, control_plane=control_plane)
+        security = self._security
+        listener = Listener(
+            endpoint,
+            self._answer,
+            self._network,
+            control_plane=control_plane,
+            tls=None if security is None else security.tls(endpoint),
+            login=None if security is None else await security.login(endpoint),
+        )
         try:
             self._ports[endpoint] = await listener.bind()
         except OSError as error:

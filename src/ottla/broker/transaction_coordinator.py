@@ -1,37 +1,66 @@
 """The transaction coordinator of a broker, assembled from its parts.
 
-Owns how the parts are connected: shards hand prepared transactions to `TransactionCompletion`,
-which writes markers; markers of the offsets topic go through the group coordinator.
+Owns how the parts are connected: shards hand prepared transactions to `TransactionCompletion`;
+`MarkerRouter` writes their markers, here or on other brokers; markers of the offsets topic go
+through the group coordinator of the broker that leads the partition.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.memory import memory_shares
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.internal_topic_log import InternalTopicLog
+from ottla.coordinator.request_queues import Link, OtherBrokers
 from ottla.coordinator.runtime import Runtime, RuntimeContext
 from ottla.coordinator.txn.completion import TransactionCompletion
+from ottla.coordinator.txn.marker_routing import MarkerRouter
 from ottla.coordinator.txn.markers import MarkerAppender, OffsetMarkers
+from ottla.coordinator.txn.remote_coordinator import RemoteCoordinators
 from ottla.coordinator.txn.service import Transactions, TxnLimits
 from ottla.coordinator.txn.shard import Intervals, TxnShard
 from ottla.coordinator.txn.verification import CoordinatorVerifier
 from ottla.metadata.cache import MetadataCache
-from ottla.model.ids import TRANSACTION_STATE, ProducerId, TopicPartition
+from ottla.model.ids import TRANSACTION_STATE, BrokerId, ProducerId, TopicPartition
+from ottla.store import paths
+from ottla.store.nodes import TopicNode
+from ottla.store.port import Store
 
 APPEND_WITHIN_MS = 5_000
 """How long Kafka waits until a change of a transaction is replicated."""
+
+
+class Links(Protocol):
+    """The connections of this broker to others, one for each purpose."""
+
+    def to(self, broker: BrokerId, purpose: str) -> Link: ...
+
+
+class ClusterAccess(NamedTuple):
+    """What the coordinator uses of the cluster outside this broker."""
+
+    links: Links
+    store: Store
+    next_producer_id: Callable[[], Awaitable[ProducerId]]
 
 
 class TransactionCoordinator(NamedTuple):
     runtime: Runtime[TxnShard]
     finishing: TransactionCompletion
     service: Transactions
+    router: MarkerRouter
+    remote: RemoteCoordinators
+
+    def close(self) -> None:
+        """Stop retries and requests to other brokers."""
+        self.finishing.close()
+        self.router.close()
+        self.remote.close()
 
 
 def build_transaction_coordinator(
@@ -40,15 +69,23 @@ def build_transaction_coordinator(
     context: RuntimeContext,
     offsets: OffsetMarkers,
     *,
-    next_producer_id: Callable[[], Awaitable[ProducerId]],
+    cluster: ClusterAccess,
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     memory_bytes: int = 8 << 30,
 ) -> TransactionCoordinator:
     settings = config.current
     appends = data.services.appends
-    markers = MarkerAppender(data.hosted, offsets)
+    broker_id = data.hosted.environment.broker_id
+
+    def others(purpose: str) -> OtherBrokers:
+        connect = partial(_link, cluster.links, purpose)
+        return OtherBrokers(connect, context.metadata, context.timers, spawn)
+
+    remote = RemoteCoordinators(broker_id, others("txn-verification"))
+    markers = MarkerAppender(data.hosted, offsets, remote.guards.on_marker)
+    router = MarkerRouter(markers, data.hosted, others("txn-markers"))
     completion = TransactionCompletion(
-        markers, spawn, context.timers, partial(_is_deleted, context.metadata, data)
+        router, spawn, context.timers, partial(find_deleted, context.metadata, cluster.store)
     )
     intervals = Intervals(
         settings.transaction_abort_timed_out_transaction_cleanup_interval_ms,
@@ -65,23 +102,38 @@ def build_transaction_coordinator(
     completion.runtime = runtime
     memory = memory_shares(settings, memory_bytes).transactional_ids
     service = Transactions(
-        runtime, completion, markers, next_producer_id, lambda: _limits(config, memory)
-    )
+        runtime, completion, markers, cluster.next_producer_id, lambda: _limits(config, memory),
+        remote=remote,
+    )  # fmt: skip
     appends.verifier = CoordinatorVerifier(
         service, lambda: config.current.transaction_partition_verification_enable
     )
-    return TransactionCoordinator(runtime, completion, service)
+    return TransactionCoordinator(runtime, completion, service, router, remote)
 
 
-def _is_deleted(metadata: MetadataCache, data: DataPlane, partition: TopicPartition) -> bool:
-    """Whether the partition does not exist any more.
+def _link(links: Links, purpose: str, broker: BrokerId) -> Link:
+    return links.to(broker, purpose)
 
-    After a start the metadata arrives in several requests, so a partition that it does not name may
-    only be late: a log of it must not be here either.
+
+async def find_deleted(
+    metadata: MetadataCache, store: Store, partitions: Iterable[TopicPartition]
+) -> frozenset[TopicPartition]:
+    """Those that neither the metadata cache nor the metadata store has.
+
+    The cache alone does not tell: after a start it is incomplete for a while, and the partition may
+    be on other brokers only.
     """
     image = metadata.image
-    named = TRANSACTION_STATE not in image.topics or image.partition(partition) is not None
-    return not named and not data.may_have_log(partition)
+    unknown: dict[str, list[TopicPartition]] = {}
+    for partition in partitions:
+        if image.partition(partition) is None:
+            unknown.setdefault(partition.topic, []).append(partition)
+    deleted: set[TopicPartition] = set()
+    for topic, missing in unknown.items():
+        node = await store.get(paths.topic(topic))
+        existing = () if node is None else TopicNode.decode(node.data).partitions
+        deleted.update(partition for partition in missing if partition.partition not in existing)
+    return frozenset(deleted)
 
 
 def _limits(config: DynamicConfig, memory_bytes: int) -> TxnLimits:

@@ -63,7 +63,7 @@ def adopt(
     settings = {} if configs is None else _settings(configs)
     with ExitStack() as locks:
         for path in directories:
-            _hold(path, disk, locks, dry_run=dry_run)
+            lock_directory(path, disk, locks, dry_run=dry_run)
         surveys = [inspect(path, disk) for path in directories]
         planned = plan(surveys, settings, new_ids=iter(uuid4, None))
         _show(planned)
@@ -90,7 +90,7 @@ def _settings(path: Path) -> Settings:
         raise UserError(f"{path}: {error}") from None
 
 
-def _hold(path: Path, disk: Disk, locks: ExitStack, *, dry_run: bool) -> None:
+def lock_directory(path: Path, disk: Disk, locks: ExitStack, *, dry_run: bool = False) -> None:
     """Keep brokers out, theirs and ours. A dry run does not even make the lock's file."""
     if not path.is_dir():
         raise UserError(f"{path}: there is no such directory")

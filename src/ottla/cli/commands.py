@@ -36,8 +36,16 @@ COMMANDS: Final = (
     Command(("acls", "list"), "ottla.cli.acls.list:list_"),
     Command(("acls", "remove"), "ottla.cli.acls.remove:remove"),
     Command(("adopt",), "ottla.cli.adopt:adopt"),
+    Command(("brokers", "decommission"), "ottla.cli.brokers.move:decommission"),
+    Command(("brokers", "describe"), "ottla.cli.brokers.show:describe"),
+    Command(("brokers", "drain"), "ottla.cli.brokers.move:drain"),
+    Command(("brokers", "list"), "ottla.cli.brokers.show:list_"),
+    Command(("certs", "make"), "ottla.cli.certs.make:make"),
     Command(("cluster", "describe"), "ottla.cli.cluster.describe:describe"),
     Command(("cluster", "health"), "ottla.cli.cluster.health:health"),
+    Command(("cluster", "start"), "ottla.cli.cluster.local_commands:start"),
+    Command(("cluster", "status"), "ottla.cli.cluster.local_commands:status"),
+    Command(("cluster", "stop"), "ottla.cli.cluster.local_commands:stop"),
     Command(("configs", "delete"), "ottla.cli.configs.delete:delete"),
     Command(("configs", "describe"), "ottla.cli.configs.describe:describe"),
     Command(("configs", "set"), "ottla.cli.configs.set:set_"),
@@ -51,6 +59,9 @@ COMMANDS: Final = (
     Command(("groups", "reset-offsets"), "ottla.cli.groups.reset_offsets:reset_offsets"),
     Command(("kafka-commands",), "ottla.cli.kafka_commands:kafka_commands"),
     Command(("log", "dump"), "ottla.cli.log.dump:dump"),
+    Command(("metadata", "export"), "ottla.cli.metadata.backup:export"),
+    Command(("metadata", "import"), "ottla.cli.metadata.backup:import_"),
+    Command(("metadata", "move"), "ottla.cli.metadata.move:move"),
     Command(("offsets", "list"), "ottla.cli.offsets.list:list_"),
     Command(("perf", "consume"), "ottla.cli.perf.consume:consume"),
     Command(("perf", "latency"), "ottla.cli.perf.latency:latency"),
@@ -80,13 +91,20 @@ COMMANDS: Final = (
     Command(("transactions", "describe"), "ottla.cli.transactions.describe:describe"),
     Command(("transactions", "find-hanging"), "ottla.cli.transactions.find_hanging:find_hanging"),
     Command(("transactions", "list"), "ottla.cli.transactions.list:list_"),
+    Command(("users", "add"), "ottla.cli.users.add:add"),
+    Command(("users", "list"), "ottla.cli.users.list:list_"),
+    Command(("users", "remove"), "ottla.cli.users.remove:remove"),
+    Command(("zookeeper", "start"), "ottla.cli.zookeeper.start:start"),
 )
 GROUP_HELP: Final = {
     "acls": "Show and change access rules; the cluster needs an authorizer.",
-    "cluster": "Show the brokers of a cluster and its health.",
+    "brokers": "Show brokers, and move leaders or replicas away from one.",
+    "certs": "Make certificates for development.",
+    "cluster": "Show a cluster and its health; start one for development.",
     "configs": "Show and change the settings of topics, brokers, groups and loggers.",
     "groups": "Show consumer groups, reset their offsets, delete them.",
     "log": "Print the files of a data directory.",
+    "metadata": "Move the metadata of a broker to ZooKeeper or back; export it.",
     "offsets": "Show first and end offsets of partitions, and offsets by time.",
     "perf": "Measure the throughput and latency of a cluster.",
     "pipeline": "Run jobs on Spark, each described by one file.",
@@ -94,8 +112,11 @@ GROUP_HELP: Final = {
     "reassign": "Move partitions to other brokers, by a plan.",
     "topics": "Create, show, change and delete topics.",
     "transactions": "Show transactions and abort those that hang.",
+    "users": "Show users that log in by SCRAM, set their passwords, remove them.",
+    "zookeeper": "Run ZooKeeper on this machine, for development.",
 }
-PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile")
+COMMAND_CONFIG: Final = "--command-config"
+PROGRAM_OPTIONS: Final = ("-b", "--bootstrap-server", "--profile", "--command-config")
 EXAMPLES: Final = "Examples:\n"
 HELP: Final = """A distributed commit log that speaks Kafka's protocol.
 
@@ -150,6 +171,19 @@ def asked_for(arguments: Sequence[str]) -> Sequence[Command]:
     return COMMANDS
 
 
+def with_command_config_first(arguments: Sequence[str]) -> list[str]:
+    """`--command-config FILE` may stand anywhere, as with Kafka's commands."""
+    words = list(arguments)
+    for index, word in enumerate(words[1:], 1):
+        if word == "--":
+            break
+        if word == COMMAND_CONFIG and index + 1 < len(words):
+            return [word, words[index + 1], *words[:index], *words[index + 2 :]]
+        if word.startswith(f"{COMMAND_CONFIG}="):
+            return [word, *words[:index], *words[index + 1 :]]
+    return words
+
+
 def after_program_options(arguments: Sequence[str]) -> Sequence[str]:
     """The arguments from the command on, without the options that stand before it."""
     rest = list(arguments)
@@ -159,7 +193,7 @@ def after_program_options(arguments: Sequence[str]) -> Sequence[str]:
     return rest
 
 
-def _serve(
+def _serve(  # noqa: PLR0913 - a command's options are its parameters
     file: Annotated[Path | None, typer.Argument(metavar="server.properties")] = None,
     *,
     set_: Annotated[list[str] | None, typer.Option("--set", autocompletion=broker_settings)] = None,
@@ -168,6 +202,7 @@ def _serve(
     metrics_port: str = "",
     log_level: Annotated[str, typer.Option(autocompletion=_of(LOG_LEVELS))] = "",
     log_format: Annotated[str, typer.Option(autocompletion=_of(LOG_FORMATS))] = "",
+    secure: Annotated[str, typer.Option(metavar="DIR")] = "",
     print_sample_config: Annotated[bool, typer.Option("--print-sample-config")] = False,
 ) -> None:
     """Only listed here, for help and completion: `main` has called it before typer was imported."""
@@ -196,6 +231,12 @@ def _options(
             metavar="NAME",
             help="Use the cluster of this profile; see ottla profile.",
             autocompletion=profile_names,
+        ),
+    ] = None,
+    command_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Read client settings from this file, such as security.protocol."
         ),
     ] = None,
     _: Annotated[

@@ -11,10 +11,11 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Timer
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, TypeVar
 
 from ottla.cli.table_layout import fitted, is_number
+from ottla.model.clock import SystemClock
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,6 +108,15 @@ def failures(failed: Mapping[Item, Exception]) -> int:
         names_item = str(error).startswith(f"{item}: ")
         print(f"ottla: {error}" if names_item else f"ottla: {item}: {error}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def elapsed(timeout_s: float, every_s: float) -> Iterator[float]:
+    """Seconds since the first call, at once and then every so often, until the time is over."""
+    clock, pause = SystemClock(), Event()
+    began_ms = clock.mono_ms()
+    while (seconds := (clock.mono_ms() - began_ms) / 1e3) <= timeout_s:
+        yield seconds
+        pause.wait(every_s)
 
 
 @contextmanager

@@ -116,8 +116,9 @@ def _command(arguments: Sequence[str], ready: Callable[[], None]) -> int:
             return serve(arguments[1:])
         finally:
             gc.enable()  # a mistake ends here too, and the process need not be ours alone
-    from ottla.cli.commands import application
+    from ottla.cli.commands import application, with_command_config_first
 
+    arguments = with_command_config_first(arguments)
     app = application(arguments)
     ready()
     app(args=list(arguments), prog_name="ottla")

@@ -15,7 +15,8 @@ from ottla.model.errors import UserError
 def _cluster(context: typer.Context, value: str | None) -> Cluster:
     """The cluster that is meant: by this option, or by those that stand before the command."""
     program = context.find_root().params
-    return resolved(value or None, program.get("bootstrap"), program.get("profile"))
+    file = program.get("command_config")
+    return resolved(value or None, program.get("bootstrap"), program.get("profile"), file)
 
 
 DEFAULT_SERVER: Final = ""  # the callback decides what that is

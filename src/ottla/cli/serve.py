@@ -27,6 +27,7 @@ examples:
   ottla serve
   ottla serve --listeners PLAINTEXT://127.0.0.1:0 --data-dir /tmp/ottla
   ottla serve server.properties --set log.retention.hours=24 --metrics-port 9404
+  ottla serve --secure ./security --data-dir ./data
   ottla serve --log-level warning --log-format json
   ottla serve --print-sample-config > server.properties
 """
@@ -46,6 +47,10 @@ def serve(arguments: Sequence[str]) -> int:
         print(sample_config(), end="")
         return 0
     file, sets = parse_options(arguments)
+    if options.secure is not None:
+        from ottla.cli.secure_start import prepare
+
+        sets = [*prepare(options.secure, file, sets), *sets]
     # Imported as they are needed: --help and a mistake are answered at once.
     from ottla.config.properties import load
 
@@ -129,6 +134,14 @@ def _parser() -> argparse.ArgumentParser:
         choices=LOG_FORMATS,
         default="text",
         help="log to stderr as text or as JSON lines (text)",
+    )
+    parser.add_argument(
+        "--secure",
+        nargs="?",
+        type=Path,
+        const=Path("ottla-security"),
+        metavar="DIR",
+        help="use TLS and logins; certificates and the first password are made in DIR",
     )
     parser.add_argument(
         "--print-sample-config",

@@ -10,13 +10,14 @@ import asyncio
 import struct
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kio.schema.index import api_key_map
 
 from ottla.client.cluster_view import Node
 from ottla.client.errors import UnsupportedVersion
 from ottla.config.client import ClientConfig
+from ottla.config.listeners import ENCRYPTED, WITH_LOGIN
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
 from ottla.net.bulk_receiver import BUFFER_BYTES
@@ -26,6 +27,25 @@ from ottla.net.version_handshake import SupportedVersions, request_versions
 from ottla.protocol import schema, wire
 from ottla.protocol.records.compression import Bytes
 from ottla.protocol.wire import Fields
+from ottla.security.sasl.client import ClientLogin
+from ottla.security.sasl.login_requests import Requests, log_in
+from ottla.security.tls.contexts import ClientTls
+
+
+class ClientSecurity(NamedTuple):
+    """How connections of one client are encrypted and logged in."""
+
+    tls: ClientTls | None
+    login: ClientLogin | None
+
+    @classmethod
+    def of(cls, config: ClientConfig, clock: Clock) -> ClientSecurity:
+        """Reads key stores; a UserError names the setting that is wrong."""
+        protocol = config.security_protocol
+        return cls(
+            ClientTls(config) if protocol in ENCRYPTED else None,
+            ClientLogin(config, clock) if protocol in WITH_LOGIN else None,
+        )
 
 
 class Versions(SupportedVersions):
@@ -57,8 +77,16 @@ _HEADER: Final = struct.Struct(">ihhih")
 class BrokerConnection:
     """Requests to one broker, over one connection that reconnects by itself."""
 
-    def __init__(self, node: Node, config: ClientConfig, clock: Clock, dice: Random) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: ClientConfig,
+        clock: Clock,
+        dice: Random,
+        security: ClientSecurity | None = None,
+    ) -> None:
         self.node = node
+        self._login = None if security is None else security.login
         self.versions = Versions()  # of the current connection, or of the last one
         self.used_ms = clock.mono_ms()
         self._config = config
@@ -66,8 +94,9 @@ class BrokerConnection:
         self._client_id = config.client_id.encode()
         self._correlation = 0
         self.peer = OutboundConnection(
-            node.host, node.port, clock, dice, _limits(config), handshake=self._handshake
-        )
+            node.host, node.port, clock, dice, _limits(config), handshake=self._handshake,
+            tls=None if security is None else security.tls,
+        )  # fmt: skip
 
     async def ready(self) -> Versions:
         """The versions the broker supports; connects if there is no connection."""
@@ -111,12 +140,19 @@ class BrokerConnection:
         head = _HEADER.pack(size, key, version, self._next_correlation_id(), len(name))
         return [head + name + tags, *body]
 
-    async def _handshake(self, ask: Ask) -> None:
-        """Ask for the API versions. A SASL handshake would follow here."""
+    async def _handshake(self, ask: Ask) -> int:
+        """Ask for the API versions, then log in."""
         supported = await request_versions(
             ask, self._next_correlation_id, self._config.client_id, str(self.node)
         )
         self.versions = Versions(supported.ranges, supported.finalized, supported.supported)
+        if self._login is None:
+            return 0
+        requests = Requests(
+            ask, self._next_correlation_id, self._config.client_id, supported.newest_common,
+            str(self.node),
+        )  # fmt: skip
+        return await log_in(requests, self._login)
 
     def read(self, key: int, version: int, frame: memoryview) -> Any:
         """Decode a response frame to kio's class; closes the connection if that fails."""

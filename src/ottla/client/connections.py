@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from random import Random
 
-from ottla.client.broker_connection import BrokerConnection
+from ottla.client.broker_connection import BrokerConnection, ClientSecurity
 from ottla.client.cluster_view import Node
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
@@ -34,6 +34,7 @@ class Connections:
         self._config = config
         self._clock = clock
         self._dice = dice
+        self._security = ClientSecurity.of(config, clock)
         self._links: dict[tuple[int, ConnectionLane], BrokerConnection] = {}
         # Bootstrap servers have negative ids until metadata gives the real ones.
         self._bootstrap = {
@@ -50,7 +51,7 @@ class Connections:
             link.peer.close()
         self._drop_idle()
         link = self._links[node.id, lane] = BrokerConnection(
-            node, self._config, self._clock, self._dice
+            node, self._config, self._clock, self._dice, self._security
         )
         return link
 

@@ -18,6 +18,7 @@ from ottla.client.errors import KafkaError, refusal
 from ottla.client.retry import error_text
 from ottla.config.client import ClientConfig
 from ottla.model.clock import Clock
+from ottla.model.errors import AuthenticationFailed
 
 METADATA: Final = 3
 NEVER: Final = -(1 << 62)
@@ -39,7 +40,7 @@ class Metadata:
         self._in_flight: asyncio.Future[None] | None = None
         self._sent_count = 0
         self._answered_count = 0
-        self._failure: str | None = None
+        self._failure: Exception | None = None
         self._sent_ms = NEVER
         self._learned_ms = NEVER
 
@@ -61,8 +62,8 @@ class Metadata:
                 await self._request_once(names)
             else:
                 await asyncio.shield(self._in_flight)
-        if self._failure is not None:
-            raise ConnectionError(self._failure)
+        if self._failure is not None:  # a copy: several callers may raise it
+            raise type(self._failure)(str(self._failure))
         return self.view
 
     async def _request_once(self, topics: Collection[str] | None) -> None:
@@ -87,8 +88,10 @@ class Metadata:
             self._all_requested |= topics is None
             self._topics_to_request.update(topics or ())
             raise
+        except AuthenticationFailed as error:
+            self._failure = error.with_traceback(None)
         except OSError as error:
-            self._failure = error_text(error)
+            self._failure = ConnectionError(error_text(error))
         else:
             self._failure = None
             self.view = self.view.learned(reply, topics)
@@ -130,6 +133,8 @@ class Metadata:
                 if not reply.brokers:
                     raise ConnectionError("its metadata lists no brokers yet")
                 return reply
+            except AuthenticationFailed:
+                raise  # the other brokers would refuse as well
             except (OSError, KafkaError) as error:
                 failures.append(f"{link.node}: {error_text(error)}")
         raise ConnectionError("no metadata from any broker: " + "; ".join(failures))

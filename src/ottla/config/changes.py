@@ -116,6 +116,8 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
         )
         Listeners.of(config.current).check_successor(Listeners.of(changed))
         _check_thread_counts(config.current, changed)
+        for validate in config.validators:
+            validate(changed)
     except UserError as error:
         raise KafkaError(ErrorCode.invalid_request, str(error)) from error
 

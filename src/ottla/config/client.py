@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, NamedTuple, Self
 
+from ottla.config.listeners import PROTOCOLS, WITH_LOGIN
+from ottla.config.sasl import SaslClientSettings
 from ottla.config.settings import (
     INT_MAX,
     AtLeast,
@@ -21,9 +23,9 @@ from ottla.config.settings import (
     Matches,
     OneOf,
     Setting,
-    Settings,
     Words,
 )
+from ottla.config.tls import TlsSettings
 from ottla.model.errors import UserError
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -41,7 +43,7 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class ClientConfig(Settings):
+class ClientConfig(TlsSettings, SaslClientSettings):
     """Settings of every client."""
 
     bootstrap_servers: Annotated[
@@ -81,7 +83,7 @@ class ClientConfig(Settings):
         int, AtLeast(0, (-1,)), Doc("SO_RCVBUF of connections; -1 leaves the system's.")
     ] = -1
     security_protocol: Annotated[
-        str, OneOf(("PLAINTEXT",)), Doc("Security protocol of connections; only PLAINTEXT.")
+        str, OneOf(PROTOCOLS), Doc("Security protocol of connections to brokers.")
     ] = "PLAINTEXT"
 
     @classmethod
@@ -108,6 +110,11 @@ class ClientConfig(Settings):
         """The rules between settings; a subclass adds its own."""
         if not self.addresses:
             raise UserError("bootstrap.servers='': expected host:port, such as localhost:9092")
+        if self.security_protocol in WITH_LOGIN and self.sasl_mechanism == "GSSAPI":
+            raise UserError(
+                "sasl.mechanism=GSSAPI: not offered; expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 "
+                "or OAUTHBEARER"
+            )
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -372,7 +379,8 @@ def _value(setting: Setting, value: Any) -> Any:
         return setting.read(text)
     if isinstance(value, Iterable) and issubclass(setting.python, tuple | frozenset):
         return setting.read(",".join(str(item) for item in value))
-    raise UserError(f"{setting.name}={value!r}: expected {setting.python.__name__}")
+    displayed = "[hidden]" if setting.sensitive else repr(value)
+    raise UserError(f"{setting.name}={displayed}: expected {setting.python.__name__}")
 
 
 def _address(server: str) -> Address:

@@ -78,6 +78,8 @@ class DynamicConfig:
         self._groups = Overridden(GroupConfig, self.current)
         self._on_broker: list[OnBroker] = []
         self._on_topic: list[OnTopic] = []
+        self.validators: list[Callable[[BrokerConfig], None]] = []
+        """Called before a change of broker settings is stored; a UserError refuses it."""
 
     def topic(self, name: str) -> TopicConfig:
         return self._topics[name]

@@ -1,6 +1,7 @@
 """Settings of a single listener: `listener.name.<name>.` before a setting's own name.
 
-Owns: which settings may be set per listener, and the parsing of their names. Pure.
+Owns: which settings may be set per listener, and the parsing of their names. Those of SASL may be
+of a single mechanism, too: `listener.name.<name>.<mechanism>.sasl.jaas.config`. Pure.
 """
 
 from __future__ import annotations
@@ -10,10 +11,26 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ottla.config.network import NetworkSettings
+from ottla.config.sasl import KNOWN_MECHANISMS, SaslServerSettings
+from ottla.config.security import SecuritySettings
+from ottla.config.settings import Setting
+from ottla.config.tls import TlsSettings
 
-OFFERED: Final = ("max.connections", "max.connection.creation.rate")
+LIMITS: Final = ("max.connections", "max.connection.creation.rate")
+_OFFERED: Final[Mapping[str, Setting]] = {
+    **{name: NetworkSettings.SETTINGS[name] for name in LIMITS},
+    **TlsSettings.SETTINGS,
+    **SaslServerSettings.SETTINGS,
+    **{
+        name: SecuritySettings.SETTINGS[name]
+        for name in SecuritySettings.SETTINGS
+        if name.startswith("ssl.")
+    },
+}
 _NAME: Final = re.compile(
-    rf"listener\.name\.(?P<listener>[a-z0-9_-]+)\.(?P<base>{'|'.join(map(re.escape, OFFERED))})"
+    r"listener\.name\.(?P<listener>[a-z0-9_-]+)\."
+    rf"(?:(?P<mechanism>{'|'.join(KNOWN_MECHANISMS).lower()})\.)?"
+    rf"(?P<base>{'|'.join(map(re.escape, _OFFERED))})"
 )
 
 
@@ -22,19 +39,28 @@ class OfListeners(NamedTuple):
 
     max_connections: Mapping[str, int]
     max_connection_creation_rate: Mapping[str, int]
+    security: Mapping[str, Mapping[str, str]]
+    """Of TLS and SASL: texts by name, without the listener; a mechanism stays before its name."""
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> OfListeners:
         """The settings of single listeners in `texts`; a UserError names an invalid one."""
-        by_setting: dict[str, dict[str, int]] = {base: {} for base in OFFERED}
+        limits: dict[str, dict[str, int]] = {base: {} for base in LIMITS}
+        security: dict[str, dict[str, str]] = {}
         for name, text in texts.items():
             match = _NAME.fullmatch(name)
-            if match is not None:
-                setting = NetworkSettings.SETTINGS[match["base"]]._replace(name=name)
-                value = setting.read(text)
+            if match is None:
+                continue
+            base, listener = match["base"], match["listener"].upper()
+            value = _OFFERED[base]._replace(name=name).read(text)
+            if base in limits:
                 assert isinstance(value, int)
-                by_setting[match["base"]][match["listener"].upper()] = value
-        return cls(*(by_setting[base] for base in OFFERED))
+                limits[base][listener] = value
+            else:
+                mechanism = match["mechanism"]
+                key = base if mechanism is None else f"{mechanism}.{base}"
+                security.setdefault(listener, {})[key] = text
+        return cls(limits[LIMITS[0]], limits[LIMITS[1]], security)
 
 
 def is_of_listener(name: str) -> bool:

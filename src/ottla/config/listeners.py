@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ottla.config.network import NetworkSettings
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-OFFERED: Final = frozenset({"PLAINTEXT"})
+ENCRYPTED: Final = frozenset({"SSL", "SASL_SSL"})
+WITH_LOGIN: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 EVERY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 
 _LISTENER: Final = (
@@ -119,11 +120,6 @@ def _endpoint(key: str, item: str, protocols: Mapping[str, str]) -> Endpoint:
         raise UserError(f"{key}={item!r}: expected a port of at most 65535")
     if name not in protocols:
         raise UserError(f"{key}={item!r}: {name} is missing in listener.security.protocol.map")
-    if protocols[name] not in OFFERED:
-        raise UserError(
-            f"{key}={item!r}: the security protocol {protocols[name]} is not offered; "
-            "listening without it would be unsafe"
-        )
     return Endpoint(name, match["six"] or match["host"] or "", port, protocols[name])
 
 

@@ -89,7 +89,6 @@ class NetworkSettings(Settings):
         int,
         AtLeast(0),
         Doc("Wait before a failed login is answered."),
-        NoEffect("comes with security"),
     ] = 100
 
     queued_max_requests: Annotated[

@@ -30,28 +30,28 @@ class ReplicationSettings(Settings):
     ] = 300
 
     num_replica_fetchers: Annotated[
-        int, AtLeast(1), Dynamic("cluster"), Doc("Connections to each leader broker."), _CLUSTERS
+        int, AtLeast(1), Dynamic("cluster"), Doc("Connections to each leader broker.")
     ] = 1
     replica_lag_time_max_ms: Annotated[
         Long, AtLeast(1), Doc("A follower behind for longer than this leaves the ISR.")
     ] = 30_000
     replica_fetch_wait_max_ms: Annotated[
-        int, AtLeast(1), Doc("Longest a follower's fetch waits at the leader."), _CLUSTERS
+        int, AtLeast(1), Doc("Longest a follower's fetch waits at the leader.")
     ] = 500
     replica_fetch_min_bytes: Annotated[
-        int, AtLeast(1), Doc("Fewest bytes a follower's fetch waits for."), _CLUSTERS
+        int, AtLeast(1), Doc("Fewest bytes a follower's fetch waits for.")
     ] = 1
     replica_fetch_max_bytes: Annotated[
-        int, AtLeast(0), Doc("Most bytes of one partition in a follower's fetch."), _CLUSTERS
+        int, AtLeast(0), Doc("Most bytes of one partition in a follower's fetch.")
     ] = 1_048_576
     replica_fetch_response_max_bytes: Annotated[
-        int, AtLeast(0), Doc("Most bytes of a whole follower's fetch."), _CLUSTERS
+        int, AtLeast(0), Doc("Most bytes of a whole follower's fetch.")
     ] = 10_485_760
     replica_fetch_backoff_ms: Annotated[
-        int, AtLeast(0), Doc("Wait after a partition could not be fetched."), _CLUSTERS
+        int, AtLeast(0), Doc("Wait after a partition could not be fetched.")
     ] = 1_000
     replica_socket_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest a follower waits for a fetch reply."), _CLUSTERS
+        int, AtLeast(1), Doc("Longest a follower waits for a fetch reply.")
     ] = 30_000
     replica_socket_receive_buffer_bytes: Annotated[
         int, AtLeast(1, (-1,)), Doc("SO_RCVBUF of a follower's connections."), _CLUSTERS
@@ -67,16 +67,14 @@ class ReplicationSettings(Settings):
     ] = None
 
     controller_socket_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest the controller waits for a broker's reply."), _CLUSTERS
+        int, AtLeast(1), Doc("Longest the controller waits for a broker's reply.")
     ] = 30_000
-    controlled_shutdown_enable: Annotated[
-        bool, Doc("Hand over leadership before stopping."), _CLUSTERS
-    ] = True
+    controlled_shutdown_enable: Annotated[bool, Doc("Hand over leadership before stopping.")] = True
     controlled_shutdown_max_retries: Annotated[
-        int, AtLeast(0), Doc("Tries before stopping anyway."), _CLUSTERS
+        int, AtLeast(0), Doc("Tries before stopping anyway.")
     ] = 3
     controlled_shutdown_retry_backoff_ms: Annotated[
-        Long, AtLeast(0), Doc("Wait between those tries."), _CLUSTERS
+        Long, AtLeast(0), Doc("Wait between those tries.")
     ] = 5_000
 
     zookeeper_connect: Annotated[

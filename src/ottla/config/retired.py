@@ -33,10 +33,12 @@ REPLACED: Final[Mapping[str, str]] = {
 _KRAFT: Final = "the metadata store takes the place of KRaft"
 _JAVA: Final = "Java classes cannot be loaded"
 _QUOTA: Final = "quotas are not offered"
-_SECURITY: Final = "only PLAINTEXT listeners are offered"
+_TOKENS: Final = "delegation tokens are not offered"
+_KERBEROS: Final = "GSSAPI is not offered"
+_LOGIN: Final = "tokens are read when a connection is made"
 _TIERED: Final = "tiered storage is not offered"
 _METRICS: Final = "metrics are read from metrics.port"
-_ZK_TLS: Final = "ZooKeeper is reached without TLS and ACLs"
+_ZK_ACL: Final = "nodes in ZooKeeper have no ACLs"
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "alter.config.policy.class.name": _JAVA,
@@ -48,16 +50,15 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "config.providers": _JAVA,
     "controller.performance.": _KRAFT,
     "controller.quorum.": _KRAFT,
-    "controller.quota.": _QUOTA,
     "create.topic.policy.class.name": _JAVA,
-    "delegation.token.": _SECURITY,
-    "early.start.listeners": _SECURITY,
+    "delegation.token.": _TOKENS,
+    "early.start.listeners": _KRAFT,
     "group.coordinator.cached.buffer.max.bytes": "coordinators keep no such buffer",
     "group.share.": "share groups are not offered",
     "group.streams.": "streams groups are not offered",
     "initial.broker.registration.timeout.ms": _KRAFT,
     "kafka.metrics.": _METRICS,
-    "listener.name.": "of a single listener only connection limits are offered",
+    "listener.name.": "of a single listener only connection limits, TLS and SASL are offered",
     "log.dir.failure.timeout.ms": _KRAFT,
     "log.local.retention.": _TIERED,
     "metadata.log.": _KRAFT,
@@ -66,25 +67,34 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
     "metrics.sample.window.ms": _METRICS,
-    "password.encoder.": _SECURITY,
+    "password.encoder.": "passwords in the metadata store are not encrypted",
     "principal.builder.class": _JAVA,
     "process.roles": _KRAFT,
-    "quota.": _QUOTA,
     "remote.": _TIERED,
     "replica.selector.class": _JAVA,
     "replication.quota.": _QUOTA,
-    "sasl.": _SECURITY,
+    "sasl.kerberos.": _KERBEROS,
+    "sasl.login.class": _JAVA,
+    "sasl.login.connect.timeout.ms": _LOGIN,
+    "sasl.login.read.timeout.ms": _LOGIN,
+    "sasl.login.refresh.": _LOGIN,
+    "sasl.login.retry.": _LOGIN,
+    "sasl.oauthbearer.assertion.": _LOGIN,
+    "sasl.oauthbearer.client.": _LOGIN,
+    "sasl.oauthbearer.header.urlencode": _LOGIN,
+    "sasl.oauthbearer.jwks.endpoint.retry.": _LOGIN,
+    "sasl.oauthbearer.jwt.": _JAVA,
+    "sasl.oauthbearer.scope": _LOGIN,
     "security.providers": _JAVA,
     "server.max.startup.time.ms": _KRAFT,
     "share.coordinator.": "share groups are not offered",
-    "ssl.": _SECURITY,
+    "ssl.allow.": "certificates are replaced whatever they name",
+    "ssl.engine.factory.class": _JAVA,
     "telemetry.": _METRICS,
     "unclean.leader.election.interval.ms": _KRAFT,
     "unstable.": "every offered version is stable",
-    "zookeeper.clientCnxnSocket": _ZK_TLS,
     "zookeeper.metadata.migration.": _KRAFT,
-    "zookeeper.set.acl": _ZK_TLS,
-    "zookeeper.ssl.": _ZK_TLS,
+    "zookeeper.set.acl": _ZK_ACL,
 }
 """A name that ends in a dot stands for all names with that prefix."""
 

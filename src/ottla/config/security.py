@@ -1,8 +1,10 @@
-"""Settings of authorization."""
+"""Settings of authentication and authorization on the broker."""
 
 from typing import Annotated, Final
 
-from ottla.config.settings import Doc, Settings
+from ottla.config.sasl import SaslServerSettings
+from ottla.config.settings import AtLeast, Doc, Dynamic, OneOf, Settings
+from ottla.config.tls import TlsSettings
 
 AUTHORIZERS: Final = (
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -12,7 +14,29 @@ AUTHORIZERS: Final = (
 """The names of the supported authorizer in Kafka's releases."""
 
 
-class SecuritySettings(Settings):
+class SecuritySettings(TlsSettings, SaslServerSettings, Settings):
+    ssl_client_auth: Annotated[
+        str,
+        OneOf(("none", "requested", "required")),
+        Dynamic("broker"),
+        Doc("Whether clients of SSL listeners must show a certificate."),
+    ] = "none"
+    ssl_principal_mapping_rules: Annotated[
+        str,
+        Doc("How the name in a client's certificate becomes a principal; the first match counts."),
+    ] = "DEFAULT"
+    quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples over which the usage of client quotas is measured.")
+    ] = 11
+    quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Time span of each sample of client quotas.")
+    ] = 1
+    controller_quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples of the quota on changes of topics.")
+    ] = 11
+    controller_quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Time span of each sample of the quota on changes of topics.")
+    ] = 1
     authorizer_class_name: Annotated[
         str,
         Doc("Kafka's authorizer, by any of its names, enables ACLs; empty disables them."),

@@ -12,6 +12,7 @@ the layers below it; never `api`, never a coordinator.
 - `request_batch`      the requests of one event, grouped by broker
 - `startup`            the first event after winning the election
 - `brokers`            brokers that join, leave or change; failed log directories
+- `lost_disks`         brokers that came back without log directories they had
 - `topics`             new topics and partitions
 - `topic_rules`        topic names, partition counts and assignments that are allowed
 - `placement`          replica placement

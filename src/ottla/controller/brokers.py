@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ottla.controller import deletion, partitions, reassignment, replicas, store_operations
+from ottla.controller import (
+    deletion,
+    lost_disks,
+    partitions,
+    reassignment,
+    replicas,
+    store_operations,
+)
 from ottla.controller.draft import Draft
 from ottla.controller.effects import Step
 from ottla.controller.events import (
@@ -62,6 +69,7 @@ def on_live_brokers_changed(state: ControllerState, event: LiveBrokersChanged) -
     dead = {id for id in previous if id not in registered}
     staying = previous.keys() & registered.keys()
     restarted = {id for id in staying if registered[id].epoch > previous[id].epoch}
+    restarted |= staying & event.lost_disks.keys()
     new = {id for id in registered if id not in previous}
     changed = {id for id in staying - restarted if registered[id] != previous[id]}
     if not dead | restarted | new | changed:
@@ -69,6 +77,7 @@ def on_live_brokers_changed(state: ControllerState, event: LiveBrokersChanged) -
     draft = Draft(state)
     if dead | restarted:
         _on_left(draft, dead | restarted)
+    lost_disks.leave_isrs(draft, event.lost_disks)
     if new | restarted | changed:  # changed listeners mean a new connection: send everything again
         _on_joined(draft, {id: registered[id] for id in new | restarted | changed})
     draft.requests.metadata(draft.state.brokers, ())
@@ -146,7 +155,7 @@ def _on_joined(draft: Draft, joined: Mapping[BrokerId, BrokerState]) -> None:
         if name not in state.deletions
         for number in topic.partitions
     ]
-    draft.requests.metadata(joined, staying)
+    draft.requests.full_metadata(joined, staying)
     start_replicas(draft, joined)
     _elect_where_possible(draft)
     reassignment.resume_reassignments(draft)

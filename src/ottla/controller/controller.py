@@ -23,6 +23,8 @@ from ottla.controller.events import (
     ElectionKind,
     ElectionRequested,
     Event,
+    IsrChangeRequested,
+    IsrProposal,
     MorePartitions,
     Moves,
     NewTopic,
@@ -33,22 +35,24 @@ from ottla.controller.events import (
     UncleanElectionEnabled,
 )
 from ottla.controller.placement import PlacementRandomness
+from ottla.controller.runtime.forwarding import Forwarder
 from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import Condition, MetadataWaiter
 from ottla.controller.runtime.store_reader import new_topic_id
-from ottla.controller.state import PartitionAssignment, TopicRules
+from ottla.controller.state import Leadership, PartitionAssignment, TopicRules
 from ottla.controller.topic_rules import automatic
 from ottla.controller.topics import UNCLEAN, Created
 from ottla.delay.slices import in_slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
+from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicId, TopicPartition
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
+CREATE_TOPICS: Final = 19
 CHECKED_AT_ONCE: Final = 20
 """Topics whose names and settings are checked between two turns of the event loop."""
 TOPICS_AT_ONCE: Final = 20
@@ -67,8 +71,11 @@ class Controller:
         *,
         acls: AclStore,
         dice: Random,
+        forwarder: Forwarder | None = None,
     ) -> None:
         self._loop = loop
+        self.forwarder = forwarder
+        """For requests that only the active controller answers; None if there is one broker."""
         self._config = config
         self.configs = configs
         self.producer_ids = producer_ids
@@ -125,15 +132,18 @@ class Controller:
         self, names: Sequence[str], timeout_ms: int
     ) -> dict[str, Created | KafkaError]:
         """Create topics on first use: with defaults, internal topics with their own settings."""
-        if not self.is_active:
+        if self.is_active:
+            live = len(self._loop.state.live)
+            new = [automatic(name, self._config.current, live) for name in names]
+            answer = await self.create_topics(new, timeout_ms)
+        elif self.forwarder is not None:
+            live = len(self.metadata_waiter.image.brokers)
+            new = [automatic(name, self._config.current, live) for name in names]
+            answer = await _ask_to_create(self.forwarder, new, timeout_ms)
+        else:
             return {name: KafkaError(ErrorCode.not_controller) for name in names}
-        live = len(self._loop.state.live)
-        new = [automatic(name, self._config.current, live) for name in names]
-        answer = await self.create_topics(new, timeout_ms)
-        existing = [  # created at the same time by another request: wait for it as well
-            name
-            for name, outcome in answer.items()
-            if isinstance(outcome, KafkaError) and outcome.code is ErrorCode.topic_already_exists
+        existing = [  # created elsewhere, perhaps at the same time: wait for it as well
+            name for name in names if _exists(answer.get(name))
         ]
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
@@ -217,6 +227,20 @@ class Controller:
             tp: partition for tp, partition in self._loop.state.partitions() if partition.is_moving
         }
 
+    async def change_isrs(
+        self,
+        broker: BrokerId,
+        epoch: BrokerEpoch,
+        proposals: Mapping[tuple[TopicId, int], IsrProposal],
+    ) -> Mapping[tuple[TopicId, int], Leadership | ErrorCode]:
+        """What leaders propose, by topic id and partition number; the state or refusal of each."""
+        reply = await self._loop.request(
+            lambda id_: IsrChangeRequested(id_, broker, epoch, proposals)
+        )
+        if isinstance(reply, KafkaError):
+            raise reply
+        return cast(Mapping[tuple[TopicId, int], Leadership | ErrorCode], reply)
+
     async def controlled_shutdown(
         self, broker: BrokerId, epoch: BrokerEpoch
     ) -> frozenset[TopicPartition]:
@@ -250,7 +274,7 @@ class Controller:
         return answer
 
     def _has_all_topics(self, image: Image) -> bool:
-        if image.controller_id is None:
+        if not image.is_whole:
             return False
         state = self._loop.state  # empty unless this is the controller
         return image.topics.keys() >= state.topics.keys() - state.deletions.keys()
@@ -271,6 +295,38 @@ class Controller:
             allowed = self._config.topic(name).unclean_leader_election_enable
         if self._loop.state.unclean.get(name) != allowed:
             self._loop.put(UncleanElectionEnabled(name, allowed))
+
+
+def _exists(outcome: Created | KafkaError | None) -> bool:
+    if isinstance(outcome, KafkaError):
+        return outcome.code is ErrorCode.topic_already_exists
+    return outcome is None
+
+
+async def _ask_to_create(
+    forwarder: Forwarder, topics: Sequence[NewTopic], timeout_ms: int
+) -> dict[str, Created | KafkaError]:
+    """Have the active controller, another broker, create these; only the refusals are returned."""
+    wanted = [
+        {
+            "name": topic.name,
+            "num_partitions": topic.partition_count,
+            "replication_factor": topic.replication_factor,
+            "assignments": [],
+            "configs": [{"name": name, "value": value} for name, value in topic.config.items()],
+        }
+        for topic in topics
+    ]
+    fields = {"topics": wanted, "timeout": timeout_ms, "validate_only": False}
+    try:
+        reply = await forwarder.ask(CREATE_TOPICS, fields, timeout_ms)
+    except KafkaError as refusal:
+        return {topic.name: refusal for topic in topics}
+    return {
+        topic.name: KafkaError(topic.error_code, topic.error_message)
+        for topic in reply.topics
+        if topic.error_code is not ErrorCode.none
+    }
 
 
 async def _each_slice(

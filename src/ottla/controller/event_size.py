@@ -9,6 +9,7 @@ from ottla.controller.events import (
     DeletionRequested,
     ElectionRequested,
     Event,
+    IsrChangeRequested,
     LeaderAndIsrReplied,
     PartitionCreationRequested,
     ReassignmentRequested,
@@ -37,6 +38,8 @@ def partition_count(state: ControllerState, event: Event) -> int:
             return len(event.codes)
         case StatesChanged() | StatesReloaded():
             return len(event.states)
+        case IsrChangeRequested():
+            return len(event.proposals)
         case ReassignmentRequested():
             return len(event.moves)
         case UncleanElectionEnabled():

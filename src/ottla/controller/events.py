@@ -20,9 +20,11 @@ from ottla.model.ids import (
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
+    LeaderEpoch,
     TopicId,
     TopicPartition,
 )
+from ottla.store.nodes import LogDirsNode
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -46,10 +48,13 @@ class Elected(NamedTuple):
     restarted: bool = False
     """This broker has just started, and no controller noticed: it may have lost records of the
     partitions that it leads."""
+    lost_disks: Mapping[BrokerId, LogDirsNode] = NOTHING
+    """Brokers that lost log directories, with those that they have now."""
 
 
 class LiveBrokersChanged(NamedTuple):
     brokers: Mapping[BrokerId, BrokerState]
+    lost_disks: Mapping[BrokerId, LogDirsNode] = NOTHING
 
 
 class BrokerBehind(NamedTuple):
@@ -186,6 +191,32 @@ class BalanceDue(NamedTuple):
     """Time to check how many partitions are not led by their preferred replica."""
 
 
+class IsrMember(NamedTuple):
+    """A broker, with the epoch under which it fetched; None if the leader does not know it."""
+
+    broker: BrokerId
+    epoch: BrokerEpoch | None = None
+
+
+class IsrProposal(NamedTuple):
+    """The in-sync set that a leader wants, and the state it knows."""
+
+    isr: tuple[IsrMember, ...]
+    leader_epoch: LeaderEpoch
+    version: int
+    """Of the partition's state node: `partition_epoch` in requests."""
+
+
+class IsrChangeRequested(NamedTuple):
+    """AlterPartition. The reply has the new leadership or the refusal of each partition."""
+
+    request_id: int
+    broker: BrokerId
+    epoch: BrokerEpoch
+    proposals: Mapping[tuple[TopicId, int], IsrProposal]
+    """By topic id and partition number."""
+
+
 class ShutdownRequested(NamedTuple):
     request_id: int
     broker: BrokerId
@@ -220,6 +251,7 @@ Event: TypeAlias = (
     | DeletionRequested
     | ElectionRequested
     | BalanceDue
+    | IsrChangeRequested
     | ShutdownRequested
     | ReassignmentRequested
 )

@@ -25,6 +25,7 @@ from ottla.controller.events import (
     Elected,
     ElectionRequested,
     Event,
+    IsrChangeRequested,
     LeaderAndIsrReplied,
     LiveBrokersChanged,
     LogDirFailuresFound,
@@ -77,6 +78,8 @@ def on_event(state: ControllerState, event: Event) -> Step:  # noqa: C901 - one 
             return isr_changes.on_states_changed(state, event)
         case StatesReloaded():
             return isr_changes.on_states_reloaded(state, event)
+        case IsrChangeRequested():
+            return isr_changes.on_isr_change_requested(state, event)
         case ElectionRequested():
             return election_requests.on_election_requested(state, event)
         case BalanceDue():

@@ -7,6 +7,7 @@ moves if it must, the old replicas are removed, and the node lists the target re
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ottla.controller import deletion, partitions, replicas, store_operations, topic_rules
@@ -42,12 +43,25 @@ def on_reassignment_requested(state: ControllerState, event: ReassignmentRequest
 
 def resume_reassignments(draft: Draft) -> None:
     """Continue all reassignments: start replicas on live brokers, complete those in sync."""
+    resume(
+        draft,
+        [
+            TopicPartition(name, number)
+            for name, topic in draft.topics.items()
+            for number, partition in topic.partitions.items()
+            if partition.is_moving
+        ],
+    )
+
+
+def resume(draft: Draft, tps: Iterable[TopicPartition]) -> None:
+    """Continue the reassignments of these partitions, if they have one."""
+    deletions = draft.state.deletions
     moving = [
-        TopicPartition(name, number)
-        for name, topic in draft.topics.items()
-        if name not in draft.state.deletions or not draft.state.deletions[name].started
-        for number, partition in topic.partitions.items()
-        if partition.is_moving
+        tp
+        for tp in tps
+        if draft.partition(tp).is_moving
+        and not (tp.topic in deletions and deletions[tp.topic].started)
     ]
     for tp in moving:
         partition = draft.partition(tp)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from ottla.controller import (
     brokers,
     deletion,
+    election,
+    lost_disks,
     partitions,
     reassignment,
     replicas,
@@ -23,12 +25,14 @@ from ottla.controller.events import Elected
 from ottla.controller.state import (
     ControllerState,
     Deletion,
+    Leadership,
     PartitionAssignment,
     PartitionState,
+    Replicas,
     ReplicaState,
     TopicAssignment,
 )
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 
 
 def on_elected(state: ControllerState, event: Elected) -> Step:
@@ -55,13 +59,53 @@ def on_elected(state: ControllerState, event: Elected) -> Step:
     draft.writes += [store_operations.delete_deletion(name) for name in sorted(refused)]
     draft.requests.send_live_brokers_first(event.brokers)
     all_partitions = [tp for tp, _ in draft.state.partitions()]
-    draft.requests.metadata(event.brokers, all_partitions)
+    draft.requests.full_metadata(event.brokers, all_partitions)
+    lost_disks.leave_isrs(draft, event.lost_disks)
+    renewed = _remove_restarted(draft, event)
     brokers.start_replicas(draft, event.brokers)
-    _elect_leaders(draft, event, all_partitions)
+    _elect_leaders(draft, event, [tp for tp in all_partitions if tp not in renewed])
     _remove_dead_from_isrs(draft, all_partitions)
     reassignment.resume_reassignments(draft)
     deletion.resume_deletions(draft)
     return draft.step()
+
+
+def _remove_restarted(draft: Draft, event: Elected) -> set[TopicPartition]:
+    """Brokers that restarted while there was no controller leave the ISRs that list them.
+
+    Such a broker registered after the state was written: it may have lost records. If no other live
+    replica is in sync they all stay, because nobody has more. Each partition gets a new leader
+    epoch; returns these partitions.
+    """
+    renewed: set[TopicPartition] = set()
+    for name, topic in list(draft.topics.items()):
+        if name in draft.state.deletions:
+            continue
+        for number, partition in topic.partitions.items():
+            tp = TopicPartition(name, number)
+            now = draft.partition(tp).leadership  # without brokers that lost their disks
+            if partition.leadership is None or now is None:
+                continue
+            restarted = _registered_after(partition.leadership.written, now.isr, event)
+            if not restarted:
+                continue
+            stayed = tuple(b for b in now.isr if b in event.brokers and b not in restarted)
+            choice = election.when_offline(
+                partition.replicas, stayed or now.isr, event.brokers.keys(), unclean_allowed=False
+            )
+            if choice is None:
+                continue
+            leader = now.leader if now.leader in choice.isr else choice.leader
+            epoch = LeaderEpoch(now.leader_epoch + 1)
+            draft.lead(tp, Leadership(leader, choice.isr, epoch, event.epoch, 0))
+            draft.put(tp, replace(draft.partition(tp), state=PartitionState.ONLINE))
+            renewed.add(tp)
+    return renewed
+
+
+def _registered_after(written: int, isr: Replicas, event: Elected) -> set[BrokerId]:
+    """Brokers of the ISR that registered after this write of its state."""
+    return {id for id in isr if id in event.brokers and event.brokers[id].epoch > written}
 
 
 def _elect_leaders(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:

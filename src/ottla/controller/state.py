@@ -27,6 +27,9 @@ from ottla.store.nodes import EndpointNode
 
 NO_CONTROLLER_YET: Final = ControllerEpoch(0)
 
+JUST_NOW: Final = 1 << 62
+"""Instead of a number, for states that were not read from the store."""
+
 Replicas: TypeAlias = tuple[BrokerId, ...]
 
 
@@ -90,6 +93,9 @@ class Leadership:
     leader_epoch: LeaderEpoch
     controller_epoch: ControllerEpoch
     version: int
+    written: int = field(default=JUST_NOW, compare=False)
+    """The number of the store's write that it was read from: a broker whose epoch, which is such a
+    number, is higher has registered since."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ottla.controller.state import Leadership, TopicAssignment
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerId, TopicPartition
 from ottla.shared_state.change_notifications import config_change_notification
 from ottla.store import paths
-from ottla.store.nodes import ConfigNode, StateNode, TopicNode
+from ottla.store.nodes import ConfigNode, LogDirsNode, StateNode, TopicNode
 from ottla.store.port import Create, Delete, Op, Set
 
 
@@ -61,6 +61,10 @@ def create_state(tp: TopicPartition, leadership: Leadership) -> list[Op]:
 
 def set_state(tp: TopicPartition, leadership: Leadership, version: int) -> Op:
     return Set(paths.partition_state(tp), _state(leadership).encode(), version)
+
+
+def set_log_dirs(broker: BrokerId, log_dirs: LogDirsNode) -> Op:
+    return Set(paths.log_dirs(broker), log_dirs.encode())
 
 
 def create_deletion(name: str) -> Op:

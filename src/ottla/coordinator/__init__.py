@@ -10,6 +10,7 @@ layers below it; never `api` or the controller.
 - `shard_loader`         loads a shard from its partition, in slices
 - `executor`             executes a decision: append, replay, set timers
 - `internal_topic_log`   appends to an internal topic and waits for the high watermark
+- `request_queues`       requests to other brokers, queued by destination
 - `deferred_reply`       a reply that is completed later
 - `regular_expressions`  regular expressions received from clients
 - `record_fields`        reads and writes the fields of persisted records

@@ -1,4 +1,4 @@
-"""Executes a decision: appends and replays its records, sets its timers.
+"""Executes a decision: performs its effects, appends and replays its records, sets its timers.
 
 Owns the order of a write, and the records whose write is deferred. Between deciding and replaying
 nothing else runs. Never interprets a record.
@@ -13,7 +13,15 @@ from typing import Any, Final, Generic, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, all_of
 from ottla.coordinator.internal_topic_log import InternalTopicLog, TransactionalWriter
-from ottla.coordinator.outcome import CoordinatorRecord, Outcome, SetTimer, Then, TimerOp
+from ottla.coordinator.outcome import (
+    Answer,
+    CoordinatorRecord,
+    Effect,
+    Outcome,
+    SetTimer,
+    Then,
+    TimerOp,
+)
 from ottla.coordinator.shard import Shard
 from ottla.delay.timers import Call, Timers
 from ottla.model.clock import Clock
@@ -40,8 +48,8 @@ class ShardPhase(Enum):
 
 MOVES: Final = {
     ShardPhase.LOADING: frozenset({ShardPhase.ACTIVE, ShardPhase.FAILED}),
-    ShardPhase.ACTIVE: frozenset[ShardPhase](),
-    ShardPhase.FAILED: frozenset[ShardPhase](),
+    ShardPhase.ACTIVE: frozenset({ShardPhase.FAILED}),
+    ShardPhase.FAILED: frozenset({ShardPhase.LOADING}),
 }
 """Losing the leadership removes the entry, from any phase."""
 
@@ -49,12 +57,14 @@ MOVES: Final = {
 class OwnedShard(Generic[S]):
     """One partition of the internal topic that this broker leads."""
 
-    __slots__ = ("deferred", "partition", "phase", "shard", "timers")
+    __slots__ = ("deferred", "load_failures", "partition", "phase", "shard", "timers")
 
     def __init__(self, partition: HostedPartition, shard: S) -> None:
         self.partition = partition
         self.shard = shard
         self.phase = ShardPhase.LOADING
+        self.load_failures = 0
+        """Attempts to load it that failed."""
         self.timers: dict[Hashable, Call] = {}
         self.deferred: list[CoordinatorRecord] = []
         """Replayed already; written with the next records, or after `DEFER_MS`."""
@@ -96,6 +106,8 @@ class Executor(Generic[S]):
         self, owned: OwnedShard[S], outcome: Outcome[Any], producer: TransactionalWriter | None
     ) -> Commit | None:
         """Append, replay, set timers; None if there is no commit to wait for."""
+        if outcome.effects:
+            perform(outcome.effects)
         if outcome.timers:
             self._set_timers(owned, outcome.timers)
         records, then = outcome.records, outcome.then
@@ -180,6 +192,8 @@ class Executor(Generic[S]):
         outcome = then(code, self._clock.wall_ms())
         if self._is_current(owned):
             self.start(owned, outcome)
+        else:  # unloaded meanwhile: only requests that wait for this are answered
+            perform(outcome.effects)
 
     # Timers
 
@@ -200,6 +214,18 @@ class Executor(Generic[S]):
             self.flush_deferred(owned)
         elif self._is_current(owned):
             self.start(owned, owned.shard.on_timer(key, self._clock.wall_ms()))
+
+
+def perform(effects: Iterable[Effect]) -> None:
+    """Send the replies, and log, in the order of the decision."""
+    for effect in effects:
+        if isinstance(effect, Answer):
+            try:
+                effect.request(effect.reply)
+            except Exception:  # of one request: the decision and the other replies go on
+                log.exception("sending a coordinator's reply failed")
+        else:
+            logging.getLogger(effect.logger).info(effect.message, *effect.arguments)
 
 
 def _log_failure(key: TopicPartition, code: ErrorCode) -> None:

@@ -14,11 +14,10 @@ from ottla.coordinator.outcome import CoordinatorRecord
 from ottla.log.validate import CODECS
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset, ProducerId
-from ottla.protocol.records.batch import HEADER_SIZE, build
+from ottla.protocol.records.batch import HEADER_SIZE, build, build_plain
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.protocol.records.record import NewRecord
-from ottla.protocol.records.small_batch import build_plain
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.internal_append import InternalAppender
 from ottla.replica.partition import HostedPartition

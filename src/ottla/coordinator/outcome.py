@@ -1,6 +1,7 @@
-"""What a coordinator's decision yields: a reply, records to persist, timers to set.
+"""What a coordinator's decision yields: a reply, records to persist, timers to set, effects.
 
-Owns nothing. A decision never appends, waits or reads a clock; the runtime executes it.
+Owns nothing. A decision never appends, answers, logs, waits or reads a clock; the runtime executes
+it.
 """
 
 from __future__ import annotations
@@ -37,11 +38,32 @@ class CancelTimer(NamedTuple):
 TimerOp: TypeAlias = SetTimer | CancelTimer
 
 
+class Answer(NamedTuple):
+    """Send a reply to a request that waits."""
+
+    request: Callable[[Any], object]
+    """Sends the reply; only the executor calls it."""
+    reply: Any
+
+
+class LogLine(NamedTuple):
+    """Log a message, at level INFO."""
+
+    logger: str
+    message: str
+    arguments: tuple[object, ...]
+
+
+Effect: TypeAlias = Answer | LogLine
+
+
 class Outcome(NamedTuple, Generic[R]):
     """The result of a decision; a tuple for speed, because a transaction makes four of them.
 
     The records become one atomic batch, as long as one batch can hold them. `then` is called when
     they are committed or their commit failed, with the error code and the time.
+
+    `effects` are performed at once, also if the records cannot be appended.
 
     Records written `lazily` can be derived from the log again if they are lost. Nobody waits for
     them, and they share the batch of the next records.
@@ -52,6 +74,7 @@ class Outcome(NamedTuple, Generic[R]):
     timers: tuple[TimerOp, ...] = ()
     then: Then | None = None
     lazily: bool = False
+    effects: tuple[Effect, ...] = ()
 
 
 Then: TypeAlias = "Callable[[ErrorCode, int], Outcome[None]]"

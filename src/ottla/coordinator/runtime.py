@@ -12,7 +12,6 @@ a new leader, or this one after loading, reads them. Only a refused append chang
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import struct
 from collections.abc import Callable, Coroutine
@@ -21,11 +20,11 @@ from functools import lru_cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, committed
-from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase
+from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase, perform
 from ottla.coordinator.internal_topic_log import InternalTopicLog, Producer, TransactionalWriter
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.shard import Shard
-from ottla.coordinator.shard_loader import load
+from ottla.coordinator.shard_loader import ShardLoader, retry_delay_ms
 from ottla.delay.timers import Timers
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
@@ -70,6 +69,8 @@ R = TypeVar("R")
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
 
 LOAD_BUFFER_BYTES: Final = 1 << 20
+LOAD_AGAIN: Final = object()
+"""The timer key of the next attempt to load a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +99,11 @@ class Runtime(Generic[S]):
         self._context = context
         self._topic_log = topic_log
         self._clock = context.hosted.environment.clock
-        self._load_buffer_bytes = min(load_buffer_bytes, LOAD_BUFFER_BYTES)
         self._owned: dict[int, OwnedShard[S]] = {}
         self._executor = Executor[S](topic_log, context.timers, self._clock, self._is_current)
-        self._one_load = asyncio.Semaphore()
-        """Partitions load one at a time: in parallel, their slices would add up to long pauses."""
+        self._loader = ShardLoader(
+            context.hosted.environment.thread_pool, min(load_buffer_bytes, LOAD_BUFFER_BYTES)
+        )
 
     # Requests
 
@@ -209,6 +210,8 @@ class Runtime(Generic[S]):
         current = self._owned.get(key.partition)
         if current is not None and current.phase is not ShardPhase.FAILED:
             return  # led by this broker under an older epoch too: the state matches the log
+        if current is not None:
+            self._cancel_timers(current)
         owned = OwnedShard(partition, self._make_shard(key.partition))
         self._owned[key.partition] = owned
         self._context.spawn(self._load(owned))
@@ -219,10 +222,8 @@ class Runtime(Generic[S]):
         owned = self._owned.pop(key.partition, None)
         if owned is None:
             return
-        for timer in owned.timers.values():
-            self._context.timers.cancel(timer)
-        owned.timers.clear()
-        owned.shard.unloaded()
+        self._cancel_timers(owned)
+        perform(owned.shard.unloaded())
 
     def close(self) -> None:
         """The broker stops: waiting clients are told to find another coordinator."""
@@ -231,32 +232,51 @@ class Runtime(Generic[S]):
             self.on_unlead(owned.partition.key)
 
     async def _load(self, owned: OwnedShard[S]) -> None:
+        """Never raises: a task that fails stops the broker."""
         hosted = self._context.hosted
         try:
-            async with self._one_load:
-                done = await load(
-                    owned.partition,
-                    owned.shard,
-                    hosted.environment.thread_pool,
-                    is_current=lambda: self._is_current(owned),
-                    buffer_bytes=self._load_buffer_bytes,
-                )
+            done = await self._loader.load(
+                owned.partition, owned.shard, lambda: self._is_current(owned)
+            )
+            if done:
+                owned.move(ShardPhase.ACTIVE)
+                self._executor.start(owned, owned.shard.loaded(self._clock.wall_ms()))
         except FAULTS as fault:
             owned.move(ShardPhase.FAILED)
             hosted.fail(owned.partition, fault)
-            return
-        except (KafkaError, ValueError) as error:
-            owned.move(ShardPhase.FAILED)
-            log.error(
-                "%s: cannot load coordinator state; not coordinating this partition until the next "
-                "leader change: %s",
-                owned.partition.key,
-                error,
-            )
-            return
-        if done:
-            owned.move(ShardPhase.ACTIVE)
-            self._executor.start(owned, owned.shard.loaded(self._clock.wall_ms()))
+        except Exception as error:
+            if self._is_current(owned):
+                self._load_again_later(owned, error)
+
+    def _load_again_later(self, owned: OwnedShard[S], error: Exception) -> None:
+        """Not coordinated meanwhile: its clients get NOT_COORDINATOR and look for it again."""
+        owned.move(ShardPhase.FAILED)
+        owned.load_failures += 1
+        delay_ms = retry_delay_ms(owned.load_failures)
+        is_expected = isinstance(error, KafkaError | ValueError)
+        log.error(
+            "%s: cannot load coordinator state (failure %d), retrying in %d ms: %s",
+            owned.partition.key,
+            owned.load_failures,
+            delay_ms,
+            error,
+            exc_info=None if is_expected else error,
+        )
+        self._cancel_timers(owned)
+        perform(owned.shard.unloaded())
+        retry = self._context.timers.call_later(delay_ms, lambda: self._load_again(owned))
+        owned.timers[LOAD_AGAIN] = retry
+
+    def _load_again(self, owned: OwnedShard[S]) -> None:
+        owned.timers.clear()
+        owned.shard = self._make_shard(owned.index)
+        owned.move(ShardPhase.LOADING)
+        self._context.spawn(self._load(owned))
+
+    def _cancel_timers(self, owned: OwnedShard[S]) -> None:
+        for timer in owned.timers.values():
+            self._context.timers.cancel(timer)
+        owned.timers.clear()
 
     def _is_current(self, owned: OwnedShard[S]) -> bool:
         return self._owned.get(owned.index) is owned

@@ -6,10 +6,10 @@ state; a decision may change state that is lost with the process (waiting replie
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
-from ottla.coordinator.outcome import Outcome
+from ottla.coordinator.outcome import Effect, Outcome
 from ottla.model.ids import Offset, ProducerId
 
 
@@ -37,8 +37,8 @@ class Shard(Protocol):
     def loaded(self, now: int) -> Outcome[None]:
         """The log has been replayed: requests follow."""
 
-    def unloaded(self) -> None:
-        """This broker no longer leads the partition: answer waiting requests."""
+    def unloaded(self) -> Sequence[Effect]:
+        """This broker no longer leads the partition: the answers to waiting requests."""
 
     def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
         """A timer of this shard expired."""

@@ -30,37 +30,64 @@ log = logging.getLogger(__name__)
 TURN: Final = 1_000
 """Records replayed before the loop may run other tasks; one decoded singly counts `ONE_BY_ONE`."""
 ONE_BY_ONE: Final = 8
+PARTS_AT_ONCE: Final = 4
+FIRST_RETRY_MS: Final = 1_000
+LAST_RETRY_MS: Final = 60_000
 
 
-async def load(
-    partition: HostedPartition,
-    shard: Shard,
-    pool: ThreadPool,
-    *,
-    is_current: Callable[[], bool],
-    buffer_bytes: int,
-) -> bool:
-    """Replay the whole log; False if it stopped because `is_current` turned false."""
-    log_ = partition.log
-    offset = log_.start_offset
-    end = log_.end_offset
-    while offset < end:
-        read = log_.read(offset, buffer_bytes, end=end, min_one=True)
-        if read.slice is None:
-            break
-        batches = LoadRange(shard, await pool.run(read.slice.read))
+def retry_delay_ms(failures: int) -> int:
+    """How long to wait before a partition is loaded again after so many failures."""
+    return min(LAST_RETRY_MS, FIRST_RETRY_MS << min(failures - 1, 16))
+
+
+class ShardLoader:
+    """Loads the partitions of one internal topic, several at a time.
+
+    A partition is read in parts of at most `buffer_bytes`. At most `PARTS_AT_ONCE` parts are in
+    memory, and partitions take turns: a small one does not wait until a large one is loaded. One
+    slice is replayed at a time, so that parallel loads do not add up to long pauses.
+    """
+
+    def __init__(self, pool: ThreadPool, buffer_bytes: int) -> None:
+        self._pool = pool
+        self._buffer_bytes = buffer_bytes
+        self._parts = asyncio.Semaphore(PARTS_AT_ONCE)
+        self._slice = asyncio.Semaphore()
+
+    async def load(
+        self, partition: HostedPartition, shard: Shard, is_current: Callable[[], bool]
+    ) -> bool:
+        """Replay the whole log; False if it stopped because `is_current` turned false."""
+        log_ = partition.log
+        offset = log_.start_offset
+        end = log_.end_offset
+        while offset < end:
+            async with self._parts:
+                if not is_current():
+                    return False
+                read = log_.read(offset, self._buffer_bytes, end=end, min_one=True)
+                if read.slice is None:
+                    break
+                batches = LoadRange(shard, await self._pool.run(read.slice.read))
+                if not await self._replay(batches, is_current):
+                    return False
+            if batches.unknown:
+                log.warning(
+                    "%s: skipped %d records of unknown type while loading",
+                    partition.key,
+                    batches.unknown,
+                )
+            offset = max(batches.next_offset, offset + 1)
+        return is_current()
+
+    async def _replay(self, batches: LoadRange, is_current: Callable[[], bool]) -> bool:
+        """Replay in slices; False if it stopped because `is_current` turned false."""
         for _ in batches.turns():
             if not is_current():
                 return False
-            await asyncio.sleep(0)
-        if batches.unknown:
-            log.warning(
-                "%s: skipped %d records of unknown type while loading",
-                partition.key,
-                batches.unknown,
-            )
-        offset = max(batches.next_offset, offset + 1)
-    return is_current()
+            async with self._slice:
+                await asyncio.sleep(0)
+        return True
 
 
 class LoadRange:

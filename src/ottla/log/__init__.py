@@ -7,11 +7,10 @@ are described in docs/formats/.
 - `results`             the results of an append and of a read, and fatal errors
 - `validate`            checks a record set before a leader appends it (pure)
 - `record_errors`       which records of a set are refused, and why (pure)
-- `plain_append`        which batches `Log.append_plain` validates and appends in one pass
 - `follower_append`     appends batches received from a leader
 - `timestamp_lookup`    offsets by timestamp
 - `aborted_transactions` aborted transactions, and their indexes
-- `flush`               flushing, split so that only the fsync runs off the loop
+- `flush`               flushing and truncating, split so that only fsync runs off the loop
 - `leader_epochs`       the leader epoch cache and its checkpoint file
 - `retention`           which segments retention deletes (pure)
 - `segment_deletion`    removes segments from a log

@@ -4,6 +4,11 @@
 nothing but sync; `Log.flush_done` (loop) raises the recovery point. Appends made meanwhile
 are not part of this flush.
 
+A truncation is durable before anything is appended, or truncated bytes could come back. It is done
+in steps: each changes the log (loop) and yields a sync, which the caller runs on any thread before
+it takes the next step. Between steps the log is whole and shorter; nobody may append to it. Callers
+that keep the recovery point in a checkpoint lower it there before the next append.
+
 The active segment's indexes are not synced: recovery derives them again, since the segment that
 holds the recovery point is always walked. A closed segment's are, once.
 """
@@ -11,8 +16,10 @@ holds the recovery point is always walked. A closed segment's are, once.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.log.file_slice import Source
 from ottla.log.files import Disk
@@ -21,6 +28,9 @@ from ottla.model.ids import Offset
 
 if TYPE_CHECKING:
     from ottla.log.log import Log
+
+
+Sync: TypeAlias = Callable[[], None]
 
 
 class Flush:
@@ -85,3 +95,22 @@ def begin_flush(log: Log) -> Flush:
         data = [segment.file().source() for segment in dirty if segment.size]
     derived, directories = log.directory.begin_sync()
     return Flush(log.disk, data + derived, directories, log.end_offset, log.segments.generation)
+
+
+def truncation_steps(log: Log, offset: Offset) -> Iterator[Sync]:
+    """Remove everything from `offset` on, later segments first: a crash leaves no gap."""
+    log.epochs.truncate_from_end(offset)
+    if offset >= log.end_offset:
+        return
+    if offset < log.segments.first.base_offset:
+        yield from restart_steps(log, offset)
+        return
+    for end, sync in log.segments.truncation_steps(offset):
+        log.end_at(end)
+        yield sync
+
+
+def restart_steps(log: Log, offset: Offset) -> Iterator[Sync]:
+    """Remove everything and start at `offset`, which may be any offset."""
+    log.restart_at(offset)
+    yield partial(log.disk.sync_dir, log.dir)

@@ -20,14 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.log import validate
 from ottla.log.aborted_transactions import add_aborted
 from ottla.log.directories import partition_metadata
 from ottla.log.files import Buffer, Disk
-from ottla.log.flush import Flush, begin_flush
+from ottla.log.flush import Flush, begin_flush, restart_steps, truncation_steps
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.partition_directory import PartitionDirectory
-from ottla.log.plain_append import DECLINED, LAST_CODEC, PlainRules, has_valid_records
 from ottla.log.producers.batch_lookup import check_producer
 from ottla.log.producers.producer_states import Marker, ProducerStates
 from ottla.log.producers.snapshot_loading import (
@@ -40,7 +38,7 @@ from ottla.log.producers.snapshot_loading import (
 from ottla.log.results import FAULTS, Appended, CorruptLog, Read, duplicate_of
 from ottla.log.segment.rollover import complete_indexes, create_segment, jitter_ms, must_roll
 from ottla.log.segment.search import batch_size_at, position_of
-from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, SegmentPosition
+from ottla.log.segment.segment import SegmentPosition
 from ottla.log.segment.segment_list import SegmentList
 from ottla.log.segment_deletion import DeletedSegments
 from ottla.log.stored_batch import StoredBatch
@@ -48,9 +46,9 @@ from ottla.log.timestamp_lookup import TimestampOffset
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicId, TopicPartition
-from ottla.protocol.records.batch import HEAD, HEADER, HEADER_SIZE, OVERHEAD, BatchHeader
-from ottla.protocol.records.crc import crc32c
-from ottla.protocol.records.header import ATTRIBUTES_AT, LOG_APPEND_TIME_BIT, MAX_SEQUENCE
+from ottla.model.tuples import new
+from ottla.protocol.records.batch import HEAD, HEADER_SIZE, OVERHEAD, BatchHeader
+from ottla.protocol.records.header import LOG_APPEND_TIME_BIT
 
 if TYPE_CHECKING:
     from random import Random
@@ -60,7 +58,6 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Appended", "CorruptLog", "Flush", "Log", "Origin", "Read", "TimestampOffset"]
 
 HEAD_SIZE: Final = HEAD.size
-_new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 
 
 class Log:
@@ -71,7 +68,6 @@ class Log:
         "_end_offset",
         "_epochs",
         "_high_watermark",
-        "_plain_rules",
         "_producers",
         "_random",
         "_recovery_point",
@@ -101,7 +97,6 @@ class Log:
         self._end_offset: Offset = 0
         self._high_watermark: Offset = 0
         self._recovery_point: Offset = 0
-        self._plain_rules: PlainRules | None = None  # of the current configuration
 
     def __repr__(self) -> str:
         return f"Log({self.partition}, {self._start_offset} to {self._end_offset})"
@@ -121,7 +116,6 @@ class Log:
     @config.setter
     def config(self, config: TopicConfig) -> None:
         self._config = config
-        self._plain_rules = None
 
     @property
     def topic_id(self) -> TopicId | None:
@@ -152,8 +146,7 @@ class Log:
         return self._high_watermark
 
     @property
-    def recovery_point(self) -> Offset:
-        """All records below this offset are flushed."""
+    def recovery_point(self) -> Offset:  # all records below this offset are flushed
         return self._recovery_point
 
     @property
@@ -206,7 +199,7 @@ class Log:
         else:
             buffers = (HEAD.pack(first, header.length, leader_epoch), content[HEAD_SIZE:])
         last, newest = first + header.last_offset_delta, header.max_timestamp
-        rolled = self._write(buffers, _new(SegmentPosition, (first, last, newest, size)), now_ms)
+        rolled = self._write(buffers, new(SegmentPosition, (first, last, newest, size)), now_ms)
         if leader_epoch != self._epochs.latest:
             self._epochs.assign(leader_epoch, first)
         if produced:
@@ -214,7 +207,7 @@ class Log:
         if self._end_offset - self._recovery_point >= config.flush_messages:
             self.flush()
         stamp = newest if header.attributes & LOG_APPEND_TIME_BIT else -1
-        return _new(
+        return new(
             Appended, (first, last, stamp, self._start_offset, size, header.count, False, rolled)
         )
 
@@ -230,54 +223,27 @@ class Log:
         self._end_offset = mark.last_offset + 1
         return rolled
 
-    def append_plain(self, batch: memoryview, leader_epoch: int, now_ms: int) -> Offset:
-        """Append as leader where `plain_append` allows it: the first offset, else DECLINED."""
-        rules = self._plain_rules
-        if rules is None or rules.native is not validate.native:
-            rules = self._plain_rules = PlainRules(self._config)
-        size = len(batch)
-        if size < HEADER_SIZE or size > rules.max_bytes:
-            return DECLINED
+    def append_validated(
+        self, batch: memoryview, header: Sequence[int], leader_epoch: int
+    ) -> Offset:
+        """Append as leader a batch that needs no decision: its first offset. Hot.
+
+        `header` has the fields of a `BatchHeader`. The caller has checked all that `append` checks,
+        that the active segment has room, and that a producer in the header sends its next sequence
+        outside a transaction.
+        """
+        first = self._end_offset
         (
-            base, length, _, magic, crc, attributes, delta, oldest, newest, producer_id, epoch,
-            sequence, count,
-        ) = HEADER.unpack_from(batch)  # fmt: skip
-        first: Offset = self._end_offset
+            _, length, _, _, _, _, delta, _, newest, producer_id, epoch, sequence, _,
+        ) = header  # fmt: skip
         last = first + delta
         segment = self._segments.active
-        position = segment.size
-        began = segment.known_first_timestamp
-        if (
-            magic != 2
-            or base
-            or length + OVERHEAD != size
-            or not 0 < count == delta + 1
-            or not 0 <= attributes <= LAST_CODEC  # any flag, or an unknown codec
-            or newest > now_ms + rules.max_after_ms
-            or oldest < now_ms - rules.max_before_ms
-            or not position
-            or began is None
-            or began < 0  # the segment's age is not counted by timestamps
-            or position + size > rules.segment_bytes
-            or newest - began > rules.segment_ms - segment.jitter_ms
-            or segment.index_bytes > rules.max_index_bytes
-            or last - segment.base_offset > MAX_RELATIVE_OFFSET
-            or last + 1 - self._recovery_point >= rules.max_unflushed
-            or sequence + delta > MAX_SEQUENCE
-            or leader_epoch != self._epochs.latest
-            or segment.known_max_timestamp is None
-            or crc32c(batch[ATTRIBUTES_AT:]) != crc
-            or (rules.walk is not None and not has_valid_records(batch, rules.walk))
-        ):
-            return DECLINED
-        expected = self._producers.find_expecting
-        producer = expected(producer_id, epoch, sequence) if producer_id >= 0 else None
-        if producer_id >= 0 and producer is None:
-            return DECLINED
         segment.file().append((HEAD.pack(first, length, leader_epoch), batch[HEAD_SIZE:]))
-        segment.record_batch(first, last, newest, size, rules.index_interval)
+        segment.record_batch(first, last, newest, len(batch), self._config.index_interval_bytes)
         self._end_offset = last + 1
-        if producer is not None:
+        if producer_id >= 0:
+            producer = self._producers.find_expecting(producer_id, epoch, sequence)
+            assert producer is not None, "the caller has checked the sequence"
             producer.add_batch(sequence, sequence + delta, first, last, newest)
         return first
 
@@ -340,7 +306,7 @@ class Log:
     # Watermarks, start and end
 
     def set_high_watermark(self, offset: Offset) -> None:
-        """As a follower: the leader's, limited to this log."""
+        """That of another log with the same records, limited to this one."""
         self._high_watermark = max(self._start_offset, min(offset, self._end_offset))
         self._producers.on_high_watermark_changed(self._high_watermark)
 
@@ -367,18 +333,17 @@ class Log:
         self._epochs.truncate_from_start(offset)
         return True
 
-    # Truncation is durable before it returns, or truncated bytes could come back. Callers that keep
-    # the recovery point in a checkpoint lower it there before the next append.
+    # Truncation, in steps: `log/flush.py`
 
     def truncate_to(self, offset: Offset) -> bool:
-        """Remove everything from `offset` on; whether there was anything."""
-        self._epochs.truncate_from_end(offset)
-        if offset >= self._end_offset:
-            return False
-        if offset < self._segments.first.base_offset:
-            self.truncate_fully_and_start_at(offset)
-            return True
-        offset = self._segments.truncate_to(offset)
+        """Remove everything from `offset` on, durably; whether there was anything."""
+        before = self._end_offset
+        for sync in truncation_steps(self, offset):
+            sync()
+        return self._end_offset < before
+
+    def end_at(self, offset: Offset) -> None:
+        """The segments were cut here."""
         self._epochs.truncate_from_end(offset)
         self._end_offset = offset
         self._start_offset = min(self._start_offset, offset)
@@ -387,10 +352,13 @@ class Log:
         self.snapshots.remove_above(offset)  # if none is left at the end, closing writes it
         self._producers = states_at(self.disk, self.dir, self._segments, offset)
         self._producers.on_high_watermark_changed(self._high_watermark)
-        return True
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Remove everything and start at `offset`, which may be any offset."""
+        for sync in restart_steps(self, offset):
+            sync()
+
+    def restart_at(self, offset: Offset) -> None:
         self._segments.clear()
         self.snapshots.remove_above(-1)
         self._producers = ProducerStates()
@@ -398,7 +366,6 @@ class Log:
         self._end_offset = self._start_offset = self._high_watermark = offset
         self._recovery_point = min(self._recovery_point, offset)
         self.add_segment(offset, created_ms=0)
-        self.disk.sync_dir(self.dir)
 
     # Segments
 

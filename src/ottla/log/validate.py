@@ -28,6 +28,7 @@ from ottla.log.record_errors import (
 )
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.model.tuples import new
 from ottla.protocol.records import record
 from ottla.protocol.records.batch import (
     HEADER,
@@ -55,7 +56,6 @@ __all__ = ["Analysis", "Origin", "RecordError", "RefusedRecords", "analyse", "re
 INLINE_BYTES: Final = 16 * 1024
 """The largest records section that is walked in Python on the loop: a few milliseconds."""
 LEGACY_OVERHEAD: Final = 14  # the least that any format has after offset and length
-_new: Final = tuple.__new__  # half the cost of a named tuple's own constructor
 CODECS: Final = {
     "uncompressed": Codec.NONE,
     "gzip": Codec.GZIP,
@@ -112,7 +112,7 @@ def analyse(
     view = records if type(records) is memoryview else memoryview(records or b"")
     if len(view) < HEADER_SIZE:
         raise _too_short(view)
-    header = _new(BatchHeader, HEADER.unpack_from(view))
+    header = new(BatchHeader, HEADER.unpack_from(view))
     base, length, _, magic, crc, attributes, _, _, _, _, _, _, _ = header
     size = length + OVERHEAD
     if magic != 2 or size != len(view) or base:
@@ -132,11 +132,11 @@ def analyse(
             ErrorCode.unsupported_compression_type, f"compression codec {codec} is not supported"
         )
     if config.compression_type != "producer" and _changes_codec(header, config):
-        return _new(Analysis, (view, header, True, False))
-    stamped = _examine(view, header, _new(RecordRules, (config, now_ms, partition)))
+        return new(Analysis, (view, header, True, False))
+    stamped = _examine(view, header, new(RecordRules, (config, now_ms, partition)))
     if stamped is None:
-        return _new(Analysis, (view, header, True, False))
-    return _new(Analysis, (view, stamped, False, stamped is not header))
+        return new(Analysis, (view, header, True, False))
+    return new(Analysis, (view, stamped, False, stamped is not header))
 
 
 def _examine(view: memoryview, header: BatchHeader, rules: RecordRules) -> BatchHeader | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-__all__ = ["Disconnect", "ErrorCode", "KafkaError", "UserError"]
+__all__ = ["AuthenticationFailed", "Disconnect", "ErrorCode", "KafkaError", "UserError"]
 
 
 class KafkaError(Exception):
@@ -24,6 +24,13 @@ class KafkaError(Exception):
     def retriable(self) -> bool:
         """Whether the same request may succeed when it is made again."""
         return bool(self.code.retriable)
+
+
+class AuthenticationFailed(KafkaError):
+    """One side of a connection does not accept the other: certificate, mechanism or credentials."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.sasl_authentication_failed, message)
 
 
 class Disconnect(Exception):

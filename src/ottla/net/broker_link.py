@@ -11,13 +11,14 @@ data must not delay anything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ottla.model.clock import Clock
-from ottla.model.errors import Disconnect
-from ottla.net.outbound_connection import Ask, Handshake, OutboundConnection, OutboundLimits
+from ottla.model.errors import AuthenticationFailed, Disconnect
+from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimits, TlsClient
 from ottla.net.request_slot import Bytes
 from ottla.net.version_handshake import SupportedVersions, request_versions
 from ottla.protocol import wire
@@ -38,6 +39,19 @@ class RawReply(NamedTuple):
     frame: memoryview
 
 
+LinkLogin: TypeAlias = "Callable[[BrokerLink, Ask], Awaitable[int]]"
+"""Logs in on a new connection; how long the login lasts, in ms; 0: for ever."""
+
+
+@contextmanager
+def _as_connection_error() -> Iterator[None]:
+    """Callers retry a broker that refuses our login as one that cannot be reached."""
+    try:
+        yield
+    except AuthenticationFailed as error:
+        raise ConnectionError(str(error)) from None
+
+
 class BrokerLink:
     """One connection to one broker. OSError (ConnectionError, TimeoutError) when it fails."""
 
@@ -50,21 +64,23 @@ class BrokerLink:
         client_id: str,
         *,
         limits: OutboundLimits | None = None,
-        login: Handshake | None = None,
+        login: LinkLogin | None = None,
+        tls: TlsClient | None = None,
     ) -> None:
         self.address = f"{host}:{port}"
         self.versions = SupportedVersions()
         """Of the current connection, or of the last one."""
-        self._client_id = client_id
+        self.client_id = client_id
         self._login = login
         self._correlation_id = 0
         self._connection = OutboundConnection(
-            host, port, clock, dice, limits, handshake=self._handshake
+            host, port, clock, dice, limits, handshake=self._handshake, tls=tls
         )
 
     async def version(self, key: int) -> int:
         """The newest version of an API that both brokers support; connects if necessary."""
-        await self._connection.connect()
+        with _as_connection_error():
+            await self._connection.connect()
         version = self.versions.newest_common(key)
         if version is None:
             raise ConnectionError(f"no common version of api {key} with {self.address}")
@@ -74,7 +90,7 @@ class BrokerLink:
         """Send a request in the newest common version; fields the version lacks are left out."""
         version = await self.version(key)
         frame = await self.call(
-            wire.encode_request(key, version, self._next_id(), self._client_id, fields), timeout_ms
+            wire.encode_request(key, version, self.next_id(), self.client_id, fields), timeout_ms
         )
         return LinkReply(version, self.decode(key, version, frame))
 
@@ -83,7 +99,7 @@ class BrokerLink:
     ) -> RawReply:
         """Send a request whose body `encode(version)` returns; the reply is not decoded."""
         version = await self.version(key)
-        head = wire.request_header(key, version, self._next_id(), self._client_id)
+        head = wire.request_header(key, version, self.next_id(), self.client_id)
         body = encode(version)
         size = len(head) + sum(map(len, body))
         request = b"".join([size.to_bytes(4, "big"), head, *body])
@@ -91,7 +107,8 @@ class BrokerLink:
 
     async def call(self, request: bytes, timeout_ms: int) -> memoryview:
         """Send a whole request, size included; its reply, without the size."""
-        return await self._connection.call(request, timeout_ms)
+        with _as_connection_error():
+            return await self._connection.call(request, timeout_ms)
 
     def decode(self, key: int, version: int, frame: memoryview) -> Any:
         """Decode a reply; closes the connection if that fails."""
@@ -105,11 +122,10 @@ class BrokerLink:
         """No more requests; those in flight fail with ConnectionError."""
         self._connection.close()
 
-    async def _handshake(self, ask: Ask) -> None:
-        self.versions = await request_versions(ask, self._next_id, self._client_id, self.address)
-        if self._login is not None:
-            await self._login(ask)
+    async def _handshake(self, ask: Ask) -> int:
+        self.versions = await request_versions(ask, self.next_id, self.client_id, self.address)
+        return 0 if self._login is None else await self._login(self, ask)
 
-    def _next_id(self) -> int:
+    def next_id(self) -> int:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         return self._correlation_id

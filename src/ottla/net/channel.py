@@ -11,11 +11,14 @@ unsent, or no memory. What has been read by then stays in its buffer.
 from __future__ import annotations
 
 import asyncio
+import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
+from ottla.model.errors import Disconnect
 from ottla.net.admission import Ticket
-from ottla.net.connection import Connection
+from ottla.net.connection import Connection, Login
 from ottla.net.frame_reader import FrameReader
 from ottla.net.limits import (
     CONTENDED_BYTES_PER_MS,
@@ -36,6 +39,15 @@ from ottla.net.waiting_connections import AdmissionDecision
 MS: int = 1_000_000  # nanoseconds
 
 
+class TlsServer(Protocol):
+    """TLS of one listener, with the certificates in force now."""
+
+    def session(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject: ...
+
+    def principal(self, session: ssl.SSLObject) -> str | None:
+        """Who the client is by its certificate, if any; Disconnect: it is not accepted."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
     """What every connection of one listener has in common."""
@@ -44,6 +56,9 @@ class ChannelContext:
     protocol: str
     answer: Answer
     control: bool
+    tls: TlsServer | None = None
+    login: Callable[[Connection], Login] | None = None
+    """What answers the requests of a connection until its client is authenticated."""
 
 
 class Channel(asyncio.BufferedProtocol):
@@ -63,6 +78,7 @@ class Channel(asyncio.BufferedProtocol):
         "_reader",
         "_sender",
         "_suspended",
+        "_throttling",
         "_ticket",
         "_transport",
         "_wait_ns",
@@ -92,6 +108,7 @@ class Channel(asyncio.BufferedProtocol):
         self._dirty = False  # has replies to flush
         self._closing = False  # closes when everything is sent
         self._draining = False  # closes when everything is answered and sent
+        self._throttling: asyncio.TimerHandle | None = None  # ends when the client may continue
         # What is not fully sent: the writer's count when it will be, when it began, whose it is.
         self.unsent: list[tuple[int, int, list[RequestSlot]]] = []
 
@@ -107,6 +124,9 @@ class Channel(asyncio.BufferedProtocol):
         self.connection.apply(network.limits)
         self.connection.wake = self._on_wake
         self.connection.on_waiting_bytes = self._note_replies
+        self.connection.on_throttled = self._on_throttled
+        if context.login is not None:
+            self.connection.begin_login(context.login(self.connection))
         tune(transport, network.limits)
         self._sender = transport_of(transport, asyncio.get_running_loop())
         self._writer = ReplyWriter(self._sender, self._on_progress, network.run_blocking)
@@ -114,6 +134,8 @@ class Channel(asyncio.BufferedProtocol):
         match network.admit(self):
             case AdmissionDecision.LATER:
                 self._suspended = True  # what comes stays where it is
+                if context.tls is not None:
+                    self._pause()  # no handshake before it is admitted
             case AdmissionDecision.NEVER:
                 self._abort()
 
@@ -154,6 +176,26 @@ class Channel(asyncio.BufferedProtocol):
         if isinstance(self._sender, CopyingTransport):
             self._sender.on_resumed()
 
+    def on_secured(self, session: ssl.SSLObject) -> None:
+        """The TLS handshake is done: the client may have shown a certificate."""
+        assert self._context.tls is not None
+        try:
+            principal = self._context.tls.principal(session)
+        except Disconnect as refusal:
+            self.on_insecure(str(refusal), None)
+            return
+        if principal is not None:
+            self.peer.principal = principal
+        self._network.authentication_counter(self.listener_name, "successful").value += 1
+
+    def on_insecure(self, reason: str, error: Exception | None) -> None:
+        """TLS has failed: close the connection after the alert that was sent to the client."""
+        if self.connection.closed:
+            return
+        self._network.authentication_counter(self.listener_name, "failed").value += 1
+        self._network.error_log.closed(self.peer, reason)
+        self._close()
+
     @property
     def idle(self) -> bool:
         """No request is unanswered and no reply unsent."""
@@ -190,6 +232,8 @@ class Channel(asyncio.BufferedProtocol):
     def sweep(self, now_ns: int) -> None:
         """Close the connection if it has been idle or stuck for too long."""
         connection, silent_ns = self.connection, now_ns - self.active_ns
+        if connection.login is not None:
+            connection.login.sweep(now_ns)
         stuck_ns = now_ns - self._progress_ns if self.unsent else 0
         idle_ns = self._network.limits.connections_max_idle_ms * MS
         if connection.closed or self._closing:
@@ -322,7 +366,8 @@ class Channel(asyncio.BufferedProtocol):
         self._continue()
 
     def _note_replies(self) -> None:
-        self._network.note_replies(self, self._writer.unsent_bytes + self.connection.waiting_bytes)
+        held = self._writer.unsent_bytes + self.connection.waiting_bytes + self._sender.held_bytes
+        self._network.note_replies(self, held)
 
     def _on_send_error(self, error: OSError) -> None:
         if not isinstance(error, ConnectionError):  # peers may go, files may not
@@ -358,6 +403,17 @@ class Channel(asyncio.BufferedProtocol):
             self._partial_ns = self._network.clock.mono_ns()  # it could not arrive until now
             self._continue()
 
+    def _on_throttled(self, delay_ms: int) -> None:
+        if self._throttling is not None:
+            self._throttling.cancel()
+        loop = asyncio.get_running_loop()
+        self._throttling = loop.call_later(delay_ms / 1e3, self._on_throttling_ended)
+
+    def _on_throttling_ended(self) -> None:
+        self._throttling = None
+        self.connection.end_throttling()
+        self._continue()
+
     def _pause(self) -> None:
         if not self._paused and not self._transport.is_closing():
             self._paused = True
@@ -385,6 +441,9 @@ class Channel(asyncio.BufferedProtocol):
         if self._ticket is not None:
             ticket, self._ticket = self._ticket, None
             self._network.buffers.admission.leave(ticket)
+        if self._throttling is not None:
+            self._throttling.cancel()
+            self._throttling = None
         self.connection.close()
         self._writer.close()
         self.unsent.clear()

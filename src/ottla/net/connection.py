@@ -1,20 +1,22 @@
 """One connection without its socket: frames in order, replies in order, how many at a time.
 
 Owns: the slots of requests that are not answered yet, and the replies whose turn has come.
-Never: touches a socket or the event loop; the clock and the answering function are handed in.
+Never: touches a socket or the event loop; the clock and the handler of frames are handed in, and
+a handler may install another one (`Peer.answer`).
 
 Requests start in the order they came. Replies leave in that order too, whatever order they are
 ready in. At most `inflight_max` are unanswered, and only a few of them may wait for a handler to
 begin: a connection at one of these bounds is muted, it starts no further request until a reply has
 left its slot, or a handler has begun. So is one with too many bytes of replies that wait for the
-reply to an earlier request. A fault of the peer ends the connection after the
-replies that were ready before it.
+reply to an earlier request, and one whose client exceeded a quota. A fault of the peer ends the
+connection after the replies that were ready before it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from ottla.model.clock import Clock
 from ottla.model.errors import Disconnect
@@ -31,24 +33,37 @@ from ottla.net.request_slot import NO_BYTES, Answer, Peer, RequestSlot
 log = logging.getLogger(__name__)
 
 
+class Login(Protocol):
+    """Answers requests until the client is authenticated, and watches the session afterwards."""
+
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> None: ...
+
+    def sweep(self, now_ns: int) -> None: ...
+
+
 class Connection:
     """The order of one peer's requests and replies."""
 
     __slots__ = (
-        "_answer",
         "_answering",
         "_clock",
         "_inflight_limit",
+        "_login_max_bytes",
         "_reported_bytes",
+        "_request_max_bytes",
         "closed",
         "draining",
         "ending",
         "inflight",
         "inflight_max",
+        "is_login",
+        "login",
+        "on_throttled",
         "on_waiting_bytes",
         "peer",
         "reader",
         "ready",
+        "throttled_until_ns",
         "waiting_bytes",
         "wake",
     )
@@ -59,18 +74,23 @@ class Connection:
         self.inflight: list[RequestSlot] = []
         self.inflight_max = 0
         self._inflight_limit = 0  # what it is when nothing else holds it back
+        self._request_max_bytes = self._login_max_bytes = reader.max_bytes
         self.waiting_bytes = 0  # of replies behind one that is not ready
         self._reported_bytes = 0  # the value last reported
         self.on_waiting_bytes: Callable[[], None] = _ignore  # `waiting_bytes` has changed
         self.ending: str | None = None  # why no further request is started
         self.draining = False
+        self.throttled_until_ns = 0  # starts no request before; 0: it is not throttled
+        self.on_throttled: Callable[[int], None] = _ignore_delay
         self.closed = False
         self.wake: Callable[[], None] = _ignore  # something happened outside a turn
-        self._answer = answer
+        self.login: Login | None = None
+        self.is_login = False  # only one request at a time, and only small ones
         self._clock = clock
         self.ready: list[RequestSlot] = []  # answered, and every one before them too
         self._answering: RequestSlot | None = None
         peer.on_room = self._on_room
+        peer.answer = answer
 
     @property
     def muted(self) -> bool:
@@ -78,8 +98,25 @@ class Connection:
 
     def apply(self, limits: NetLimits) -> None:
         """Put these bounds in force, unless it is draining."""
-        self.reader.max_bytes = limits.socket_request_max_bytes
+        self._request_max_bytes = limits.socket_request_max_bytes
+        self._login_max_bytes = limits.sasl_server_max_receive_size
         self._inflight_limit = limits.max_inflight_requests_per_connection
+        self._set_request_max()
+        self._set_max()
+
+    def begin_login(self, login: Login) -> None:
+        """From now on `login` answers, one small request at a time."""
+        self.login = login
+        self.is_login = True
+        self.peer.answer = login
+        self._set_request_max()
+        self._set_max()
+
+    def answer_with(self, answer: Answer, *, is_login: bool = False) -> None:
+        """Who answers from the next turn on: the client is authenticated, or its session over."""
+        self.is_login = is_login
+        self.peer.answer = answer
+        self._set_request_max()
         self._set_max()
 
     def drain(self) -> None:
@@ -88,8 +125,25 @@ class Connection:
         self._set_max()
 
     def _set_max(self) -> None:
-        holds = self.draining or self.waiting_bytes > UNSENT_PAUSE_BYTES
-        self.inflight_max = 0 if holds else self._inflight_limit
+        holds = self.draining or self.waiting_bytes > UNSENT_PAUSE_BYTES or self.throttled_until_ns
+        limit = 1 if self.is_login else self._inflight_limit
+        self.inflight_max = 0 if holds else limit
+
+    def _set_request_max(self) -> None:
+        largest = self._request_max_bytes
+        self.reader.max_bytes = min(largest, self._login_max_bytes) if self.is_login else largest
+
+    def throttle(self, delay_ms: int) -> None:
+        """Start no request until this time has passed: the client exceeded a quota."""
+        until_ns = self._clock.mono_ns() + delay_ms * 1_000_000
+        if until_ns > self.throttled_until_ns and not self.closed:
+            self.throttled_until_ns = until_ns
+            self._set_max()
+            self.on_throttled(delay_ms)
+
+    def end_throttling(self) -> None:
+        self.throttled_until_ns = 0
+        self._set_max()
 
     def turn(
         self, received_ns: int, started_ns: int, limit: int = REQUESTS_PER_TURN
@@ -99,7 +153,7 @@ class Connection:
         Hot: benchmarks/net.py.
         """
         left = limit
-        reader, answer, mono_ns = self.reader, self._answer, self._clock.mono_ns
+        reader, mono_ns = self.reader, self._clock.mono_ns
         inflight, peer = self.inflight, self.peer
         try:
             while left and len(inflight) < self.inflight_max and self.ending is None:
@@ -111,7 +165,7 @@ class Connection:
                 left -= 1
                 slot = RequestSlot(self, reader.api, received_ns, started_ns)
                 self._answering = slot
-                answer(frame, slot)
+                peer.answer(frame, slot)
                 frame.release()  # nobody may look at it later: the memory is read into again
                 slot.local_ns = started_ns = mono_ns()
                 if slot.parts is None:
@@ -210,3 +264,7 @@ def _memory_of(slot: RequestSlot) -> int:
 
 def _ignore() -> None:
     """The callback until a channel sets its own."""
+
+
+def _ignore_delay(_: int) -> None:
+    """The same, for a callback with a delay."""

@@ -107,9 +107,7 @@ class FrameReader:
         start = self._start
         left = self._end - start
         if left < 6:
-            if left >= 4:
-                self._check(SIZE.unpack_from(self._view, start)[0])
-            return None
+            return self._next_tiny(left)
         size, self.api = SIZE_AND_API.unpack_from(self._view, start)
         if not self._smallest <= size <= self.max_bytes:
             self._check(size)
@@ -119,6 +117,25 @@ class FrameReader:
             return None
         self._start = stop
         return self._view[start:stop]
+
+    def accept_tokens(self) -> None:
+        """Frames of any size from now on: old clients send bare SASL tokens."""
+        self._smallest = 0
+
+    def expect_requests(self) -> None:
+        self._smallest = SMALLEST_FRAME
+
+    def _next_tiny(self, left: int) -> memoryview | None:
+        """A frame without an API key: only a bare SASL token may be one."""
+        if left < 4:
+            return None
+        size: int = SIZE.unpack_from(self._view, self._start)[0]
+        self._check(size)
+        if size + 4 > left:
+            return None
+        self.api = -1
+        start, self._start = self._start + 4, self._start + 4 + size
+        return self._view[start : self._start]
 
     def settle(self) -> None:
         """After the frames were answered: let go of the memory that is not needed any more."""

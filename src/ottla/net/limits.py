@@ -62,6 +62,8 @@ class NetLimits:
     socket_send_buffer_bytes: int = 102_400
     socket_receive_buffer_bytes: int = -1
     socket_listen_backlog_size: int = 50
+    sasl_server_max_receive_size: int = 512 << 10
+    """Largest request of a client that is not authenticated."""
     queued_max_requests: int = 500
     queued_max_request_bytes: int = -1
     reply_memory_bytes: int = -1

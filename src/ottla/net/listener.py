@@ -7,11 +7,14 @@ Never: reads or writes on a connection.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, Protocol
 
-from ottla.net.channel import Channel, ChannelContext
+from ottla.net.channel import Channel, ChannelContext, TlsServer
+from ottla.net.connection import Connection, Login
 from ottla.net.network import Network
 from ottla.net.request_slot import Answer, FileSlice, Part, Peer, RequestSlot
+from ottla.net.tls.connection import TlsConnection
 
 __all__ = ["Answer", "Endpoint", "FileSlice", "Listener", "Part", "Peer", "RequestSlot"]
 
@@ -40,11 +43,20 @@ class Listener:
     """Serves one end point until it is stopped."""
 
     def __init__(
-        self, endpoint: Endpoint, answer: Answer, network: Network, *, control_plane: bool = False
+        self,
+        endpoint: Endpoint,
+        answer: Answer,
+        network: Network,
+        *,
+        control_plane: bool = False,
+        tls: TlsServer | None = None,
+        login: Callable[[Connection], Login] | None = None,
     ) -> None:
         self.endpoint = endpoint
         self._network = network
-        self._context = ChannelContext(endpoint.name, str(endpoint.protocol), answer, control_plane)
+        self._context = ChannelContext(
+            endpoint.name, str(endpoint.protocol), answer, control_plane, tls, login
+        )
         self._server: asyncio.AbstractServer | None = None
 
     @property
@@ -62,7 +74,7 @@ class Listener:
         network = self._network
         host = self.endpoint.host or ("0.0.0.0" if self.endpoint.port == 0 else None)
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Channel(network, self._context),
+            self._channel if self._context.tls is None else self._tls_channel,
             host,
             self.endpoint.port,
             backlog=network.limits.socket_listen_backlog_size,
@@ -78,6 +90,17 @@ class Listener:
         network.refused_counter(self.endpoint.name)  # shown as 0 from the start
         sockets = getattr(self._server, "sockets", ())
         return int(sockets[0].getsockname()[1]) if sockets else self.endpoint.port
+
+    def _channel(self) -> Channel:
+        return Channel(self._network, self._context)
+
+    def _tls_channel(self) -> TlsConnection:
+        network, tls = self._network, self._context.tls
+        assert tls is not None
+        return TlsConnection(
+            self._channel(), tls.session, room=network.tls_room, run=network.run_handshake,
+            is_server=True,
+        )  # fmt: skip
 
     async def serve(self) -> None:
         """Accept connections from now on."""

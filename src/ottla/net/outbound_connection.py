@@ -12,20 +12,24 @@ Each new connection starts with a handshake: API versions and authentication, be
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from ottla.model.clock import Clock
-from ottla.model.errors import Disconnect
+from ottla.model.errors import AuthenticationFailed, Disconnect
 from ottla.net.bulk_receiver import receive_in_bulk
 from ottla.net.limits import NetLimits
 from ottla.net.reply_reader import ReplyReader
 from ottla.net.reply_writer import ReplyWriter
 from ottla.net.request_slot import Bytes
+from ottla.net.tls.connection import TlsConnection
+from ottla.net.tls.failures import is_final
 from ottla.net.transports import CopyingTransport, transport_of, tune
 
 CORRELATION: Final = struct.Struct(">i")
@@ -49,8 +53,20 @@ class OutboundLimits:
 
 
 Ask: TypeAlias = Callable[[bytes], Awaitable[memoryview]]
-Handshake: TypeAlias = Callable[[Ask], Awaitable[None]]
-"""The first requests on a new connection; an OSError closes it."""
+Handshake: TypeAlias = Callable[[Ask], Awaitable[int | None]]
+"""The first requests on a new connection; an OSError or a KafkaError closes it. How long the
+broker accepts the login, in ms; None or 0: for ever."""
+RENEW_FROM: Final = 0.85
+RENEW_TO: Final = 0.95
+"""Of a session's lifetime: when a new connection takes the place of one that is about to end."""
+
+
+class TlsClient(Protocol):
+    """TLS of outgoing connections, with the certificates in force now."""
+
+    def session(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, host: str
+    ) -> ssl.SSLObject: ...
 
 
 def backoff_ms(failures: int, limits: OutboundLimits, random: Random) -> int:
@@ -74,11 +90,13 @@ class OutboundConnection:
         limits: OutboundLimits | None = None,
         *,
         handshake: Handshake | None = None,
+        tls: TlsClient | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._address = f"{host}:{port}"
         self._handshake = handshake
+        self._tls = tls
         self._clock = clock
         self._random = random
         self._limits = limits or OutboundLimits()
@@ -87,6 +105,7 @@ class OutboundConnection:
         self._opening: asyncio.Future[None] | None = None
         self._failures = 0
         self._not_before_ms = 0
+        self._renew_ms: int | None = None  # when the login has to be renewed
         self._closed = False
 
     async def call(self, request: bytes, timeout_ms: int = 30_000) -> memoryview:
@@ -111,13 +130,13 @@ class OutboundConnection:
         The request comes in parts, its header whole in the first, and is sent without a copy:
         nobody may change them before the reply is there.
         """
-        if self._exchange is None or not self._exchange.open:
+        if self._exchange is None or not self._exchange.open or self._is_due:
             return None
         return self._exchange.ask_parts(request)
 
     def put(self, request: Sequence[Bytes]) -> bool:
         """Send what will not be answered over the connection there is; False without one."""
-        if self._exchange is None or not self._exchange.open:
+        if self._exchange is None or not self._exchange.open or self._is_due:
             return False
         self._exchange.put(request)
         return True
@@ -153,18 +172,26 @@ class OutboundConnection:
     async def _connected(self) -> Exchange:
         """The open connection; the first caller opens it, others wait for that one."""
         while not self._closed:
-            if self._exchange is not None and self._exchange.open:
+            if self._exchange is not None and self._exchange.open and not self._is_due:
                 return self._exchange
             if self._opening is not None:
                 await asyncio.shield(self._opening)
                 continue
             self._opening = asyncio.get_running_loop().create_future()
             try:
+                if self._exchange is not None and self._exchange.open:
+                    await self._exchange.wait_idle()
+                    self._exchange.end(f"the login at {self._address} is renewed")
                 self._exchange = await self._open()
             finally:
                 self._opening.set_result(None)
                 self._opening = None
         raise ConnectionError(f"connection to {self._address} was closed locally")
+
+    @property
+    def _is_due(self) -> bool:
+        """The login is about to expire: replies still come, but nothing more is sent."""
+        return self._renew_ms is not None and self._clock.mono_ms() >= self._renew_ms
 
     async def _open(self) -> Exchange:
         wait_ms = self._not_before_ms - self._clock.mono_ms()
@@ -173,7 +200,7 @@ class OutboundConnection:
         try:
             async with asyncio.timeout(self._limits.connect_timeout_ms / 1e3):
                 exchange = await self._connect()
-        except OSError:
+        except (OSError, AuthenticationFailed):
             self._failures += 1
             pause_ms = backoff_ms(self._failures, self._limits, self._random)
             self._not_before_ms = self._clock.mono_ms() + pause_ms
@@ -182,24 +209,35 @@ class OutboundConnection:
         return exchange
 
     async def _connect(self) -> Exchange:
-        transport, exchange = await asyncio.get_running_loop().create_connection(
-            lambda: Exchange(
-                ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes), self._address
-            ),
+        replies = ReplyReader(self._limits.read_bytes, self._limits.max_reply_bytes)
+        exchange = Exchange(replies, self._address)
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            lambda: exchange if self._tls is None else self._over_tls(exchange, self._tls),
             self.host,
             self.port,
         )
         try:
             if self._limits.sockets is not None:
                 tune(transport, self._limits.sockets)
+            if self._tls is not None:
+                await exchange.secured
             if self._handshake is not None:
-                await self._handshake(exchange.ask)
-            if self._limits.bulk_buffer_bytes is not None:
+                self._renew_after(await self._handshake(exchange.ask))
+            if self._limits.bulk_buffer_bytes is not None and self._tls is None:
                 receive_in_bulk(transport, self._limits.bulk_buffer_bytes)
         except BaseException:
             exchange.end(f"handshake with {self._address} failed")
             raise
         return exchange
+
+    def _renew_after(self, lifetime_ms: int | None) -> None:
+        self._renew_ms = None
+        if lifetime_ms:
+            share = self._random.uniform(RENEW_FROM, RENEW_TO)
+            self._renew_ms = self._clock.mono_ms() + int(lifetime_ms * share)
+
+    def _over_tls(self, exchange: Exchange, tls: TlsClient) -> TlsConnection:
+        return TlsConnection(exchange, partial(tls.session, host=self.host))
 
 
 class Exchange(asyncio.BufferedProtocol):
@@ -210,10 +248,18 @@ class Exchange(asyncio.BufferedProtocol):
         self._address = address
         self._replies = replies
         self._waiting: deque[tuple[bytes, asyncio.Future[memoryview]]] = deque()
+        self._idle: asyncio.Event | None = None  # somebody waits until no reply is due
+        self.secured: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def in_flight(self) -> int:
         return len(self._waiting)
+
+    async def wait_idle(self) -> None:
+        """Until every request is answered, or the connection is gone."""
+        if self._waiting:
+            self._idle = asyncio.Event()
+            await self._idle.wait()
 
     def put(self, request: Sequence[Bytes]) -> None:
         """Send what will not be answered."""
@@ -233,22 +279,39 @@ class Exchange(asyncio.BufferedProtocol):
         self.put(request)
         return reply
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, failure: Exception | None = None) -> None:
         """Close the connection; calls that wait on it fail with the reason."""
         if self.open:
             self.open = False
             self._writer.close()  # before the descriptor can be reused
             self._transport.abort()
         waiting, self._waiting = self._waiting, deque()
+        if self._idle is not None:
+            self._idle.set()
         for _, reply in waiting:
             if not reply.done():
-                reply.set_exception(ConnectionError(reason))
+                reply.set_exception(failure or ConnectionError(reason))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._sender = transport_of(self._transport, asyncio.get_running_loop())
         self._writer = ReplyWriter(self._sender, self._on_progress, _has_no_files)
         self.open = True
+
+    def on_secured(self, session: ssl.SSLObject) -> None:
+        """The TLS handshake is done."""
+        if not self.secured.done():
+            self.secured.set_result(None)
+
+    def on_insecure(self, reason: str, error: Exception | None) -> None:
+        """TLS has failed: in the handshake, or later, when the broker refuses our certificate."""
+        text = f"{self._address}: {reason}"
+        final = error is not None and is_final(error)
+        failure = AuthenticationFailed(text) if final else ConnectionError(text)
+        if not self.secured.done():
+            self.secured.set_exception(failure)
+            self.secured.exception()  # seen: its caller may have given up
+        self.end(text, failure)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._replies.space()
@@ -290,6 +353,8 @@ class Exchange(asyncio.BufferedProtocol):
             )
         if not reply.done():  # its caller may have stopped waiting
             reply.set_result(frame)
+        if self._idle is not None and not self._waiting:
+            self._idle.set()
 
 
 def _number(correlation: Bytes) -> int:

@@ -30,6 +30,10 @@ RunBlocking: TypeAlias = Callable[[Callable[[], object]], "Future[Any]"]
 class Transport(Protocol):
     """What bytes leave through. Each call says how many were taken; 0 when none could be."""
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory of its own for what is not sent yet: ciphertext."""
+
     def write(self, data: Bytes) -> int: ...
 
     def write_all(self, buffers: Sequence[Bytes], *, more: bool) -> int: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from ottla.net.limits import UNSTARTED_MAX
 
@@ -42,11 +42,12 @@ class Peer:
 
     __slots__ = (
         "address",
+        "answer",
         "connection_id",
-        "express",
         "is_broker",
         "large",
         "listener",
+        "login",
         "on_room",
         "port",
         "principal",
@@ -66,7 +67,8 @@ class Peer:
         self.principal = "User:ANONYMOUS"
         self.software_name = "unknown"
         self.software_version = "unknown"
-        self.express: Express | None = None
+        self.login: Any = None  # of a SASL listener: who logs the client in, and again
+        self.answer: Answer = _not_connected  # handles each frame; a handler may set another
         self.is_broker = False  # another broker, or this one's own controller
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.large: asyncio.Event | None = None  # of the request that others must not overtake now
@@ -87,12 +89,9 @@ def _ignore() -> None:
     """The callback until a connection sets its own."""
 
 
-class Express(Protocol):
-    """Answers a request that has the same shape as the peer's last one in one step."""
-
-    def __call__(self, frame: memoryview, slot: RequestSlot) -> bool: ...
-
-    def missed(self) -> bool: ...
+def _not_connected(_: memoryview, slot: RequestSlot) -> None:
+    """The handler until a connection sets its own."""
+    raise AssertionError(f"no handler for requests of {slot.peer}")
 
 
 class ReplyOrder(Protocol):
@@ -104,6 +103,8 @@ class ReplyOrder(Protocol):
     def on_reply(self, slot: RequestSlot) -> None: ...
 
     def end(self, reason: str) -> None: ...
+
+    def throttle(self, delay_ms: int) -> None: ...
 
 
 class RequestSlot:
@@ -144,6 +145,17 @@ class RequestSlot:
         assert self.parts is None, "this request is already answered"
         self.parts = parts
         self._order.on_reply(self)
+
+    def throttle(self, delay_ms: int) -> None:
+        """Start no further request of this connection for so long; the answer is not delayed."""
+        self._order.throttle(delay_ms)
+
+    def busy_ns(self, now_ns: int) -> int:
+        """How long the event loop was busy with it in the call that started it."""
+        try:
+            return self.local_ns - self.started_ns
+        except AttributeError:  # that call has not ended
+            return now_ns - self.started_ns
 
     def reply_nothing(self) -> None:
         """The request wants no answer (acks=0)."""

@@ -7,5 +7,6 @@
 - `encode`        fields to the bytes of a message
 - `chunked_encoding`  large messages, encoded in slices
 - `interbroker`   the messages between brokers that kio does not have (`interbroker_fields`)
+- `principals`    a principal as bytes, in a forwarded request
 - `hot/`          hand-written codecs of Produce and Fetch
 """

@@ -1,13 +1,12 @@
 """The partitions hosted by this broker: leading, following, appending, reading.
 
-May import `log`, `metadata`, `store`, `delay`, `config`, `protocol` and `model`; never `api` or the
-controller.
+May import `log`, `metadata`, `net`, `store`, `delay`, `config`, `protocol` and `model`; never `api`
+or the controller.
 
 - `leader`                   follower positions, in-sync replicas and high watermark (pure)
 - `partition`                one hosted partition: log, role, high watermark; its only writer
 - `hosted_partitions`        the hosted partitions, and listeners for their changes
 - `append`                   produce: append, then wait as acks requires
-- `express_append`           the same in one step, when there is nothing to wait for
 - `transaction_verification` which transactional batches the coordinator must verify first (pure)
 - `read`                     fetch: read, or wait until enough data is there
 - `partition_fetch`          one partition of a fetch: the request and its result
@@ -19,8 +18,9 @@ controller.
 - `internal_append`          batches written by the broker itself
 - `commit_waiter`            waits until such batches are committed
 - `flush_loop`               flushes that acknowledgements wait for
+- `fetcher/`                 followers: copies partitions from the brokers that lead them
 - `isr_loop`                 changes of the in-sync set: proposed, committed
-- `isr_writer`               writes the in-sync set to the metadata store
+- `isr_sender`               sends proposed in-sync sets to the controller
 - `maintenance_loop`         retention, checkpoints, flushes, expiration
 - `compaction_loop`          compaction, the dirtiest log first
 - `move_loop`                moves between log directories

@@ -23,6 +23,7 @@ from ottla.log.log import Origin
 from ottla.log.validate import Analysis, RefusedRecords, analyse, rewrite
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, LeaderEpoch, Offset, TopicPartition
+from ottla.model.tuples import new
 from ottla.protocol.hot import ProducedPartition
 from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.replica.flush_loop import FlushLoop
@@ -40,7 +41,6 @@ log = logging.getLogger(__name__)
 ALL: Final = -1
 GOOD: Final = ErrorCode.none
 PENDING: Final = ProducedPartition(-1)
-_new: Final = tuple.__new__  # a named tuple at half its price; hot
 
 Outcome: TypeAlias = ProducedPartition
 Done: TypeAlias = Callable[[list[Outcome]], None]
@@ -188,15 +188,11 @@ class Appender:
         except OSError as error:
             raise self._hosted.fail(partition, error) from None
         first, last, stamp, start, size, count, _, rolled = appended
-        work.outcomes[index] = _new(
+        work.outcomes[index] = new(
             ProducedPartition,
             (partition.log.partition[1], GOOD, first, stamp, start, (), None, None),
         )
-        metrics, total = partition.topic_metrics, self._total
-        metrics.bytes_in.value += size
-        metrics.messages_in.value += count
-        total.bytes_in.value += size
-        total.messages_in.value += count
+        self._hosted.topic_metrics.count_append(partition.topic_metrics, size, count, 0)
         if rolled or partition.waits_for_flush:
             self._flushes.request(partition)
         self._hosted.advance(partition)
@@ -366,8 +362,7 @@ class Appender:
 
 def _copied(analysis: Analysis) -> Analysis:
     """The same analysis over a copy, because the receive buffer will be reused."""
-    content, *rest = analysis
-    return _new(Analysis, (memoryview(bytes(content)), *rest))
+    return analysis._replace(content=memoryview(bytes(analysis.content)))
 
 
 class DelayedProduce(Delayed):

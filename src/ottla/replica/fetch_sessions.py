@@ -136,6 +136,11 @@ class FetchInSession:
         self._session = session
         self._creates = creates
 
+    @property
+    def session_id(self) -> int:
+        """Of the session it belongs to; NO_SESSION if it has none, or none yet."""
+        return NO_SESSION if self._session is None else self._session.id
+
     def finish(
         self, fetched: list[PartitionFetchResult], now_ms: int
     ) -> tuple[int, list[PartitionFetchResult]]:

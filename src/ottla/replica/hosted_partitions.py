@@ -72,7 +72,7 @@ class HostedPartitions:
         self.request_flush: Callable[[HostedPartition], None] = _no_flush_loop
         """Called when an append waits for a flush; set by the flush loop."""
         self.listeners: list[RoleListener] = []
-        self._online: dict[TopicPartition, HostedPartition] = {}
+        self._online: dict[tuple[str, int], HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
         self._of_topic: dict[str, dict[int, HostedPartition]] = {}
 
@@ -95,7 +95,7 @@ class HostedPartitions:
         """Those of one topic."""
         return list(self._of_topic.get(topic, {}).values())
 
-    def find(self, key: TopicPartition) -> HostedPartition | None:
+    def find(self, key: tuple[str, int]) -> HostedPartition | None:
         return self._online.get(key)
 
     def get(self, key: TopicPartition) -> HostedPartition:

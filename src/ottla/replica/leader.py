@@ -16,9 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ottla.model.ids import BrokerId, LeaderEpoch, Offset
+from ottla.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 
 UNKNOWN_OFFSET: Final[Offset] = -1
+UNKNOWN_EPOCH: Final = BrokerEpoch(-1)
+
+
+REFUSED_WAIT_MS: Final = 1_000
+"""After a refused proposal: a follower fetches many times a second, and each may propose it."""
 
 
 class LeaderAssignment(NamedTuple):
@@ -36,6 +41,7 @@ class Follower:
     """One remote replica: where it is, and when it last was where the leader was."""
 
     __slots__ = (
+        "broker_epoch",
         "caught_up_at_ms",
         "end",
         "fetched_at_ms",
@@ -52,6 +58,8 @@ class Follower:
         self.leader_end_at_fetch: Offset = 0
         self.sent_high_watermark: Offset = UNKNOWN_OFFSET
         """The high watermark it was last told of."""
+        self.broker_epoch = UNKNOWN_EPOCH
+        """Of its last fetch: the controller compares it with the registration."""
 
     def on_fetch(
         self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: int
@@ -73,7 +81,17 @@ class Follower:
 class Leadership:
     """The state of a led partition for one leader epoch; the partition is its only writer."""
 
-    __slots__ = ("epoch", "epoch_start", "followers", "isr", "proposed", "replicas", "version")
+    __slots__ = (
+        "epoch",
+        "epoch_start",
+        "followers",
+        "isr",
+        "led_since",
+        "propose_from_ms",
+        "proposed",
+        "replicas",
+        "version",
+    )
 
     def __init__(
         self,
@@ -82,13 +100,19 @@ class Leadership:
         broker_id: BrokerId,
         epoch_start: Offset,
         now_ms: int,
+        led_since: LeaderEpoch | None = None,
     ) -> None:
         self.epoch = assigned.leader_epoch
+        self.led_since = assigned.leader_epoch if led_since is None else led_since
+        """The epoch since which this broker has led without a break: nothing was truncated."""
         self.epoch_start = epoch_start
         self.replicas = assigned.replicas
         self.isr = frozenset(assigned.isr)
         self.version = assigned.version
         self.proposed: frozenset[BrokerId] | None = None
+        """A set that the controller was asked for, until it is known whether it was taken."""
+        self.propose_from_ms = now_ms
+        """No set is proposed before."""
         self.followers = {
             replica: Follower(now_ms if replica in self.isr else None)
             for replica in assigned.replicas
@@ -122,10 +146,25 @@ class Leadership:
         starts = [f.log_start for b, f in self.followers.items() if b in alive]
         return min([own_start, *starts])
 
-    def isr_with(self, broker: BrokerId, *, high_watermark: Offset) -> frozenset[BrokerId] | None:
+    def on_committed(self, isr: frozenset[BrokerId], version: int) -> None:
+        """The controller has taken this set, whoever proposed it."""
+        self.isr = isr
+        self.version = version
+        self.proposed = None
+
+    def on_refused(self, now_ms: int) -> None:
+        """The controller said that the proposed set was not taken, nor will be."""
+        self.proposed = None
+        self.propose_from_ms = now_ms + REFUSED_WAIT_MS
+
+    def isr_with(
+        self, broker: BrokerId, *, high_watermark: Offset, now_ms: int
+    ) -> frozenset[BrokerId] | None:
         """The in-sync set with this follower in it, once it caught up and nothing is pending."""
         follower = self.followers.get(broker)
         if follower is None or self.proposed is not None or broker in self.isr:
+            return None
+        if now_ms < self.propose_from_ms:
             return None
         if follower.end < high_watermark or follower.end < self.epoch_start:
             return None

@@ -67,16 +67,16 @@ class MaintenanceLoop:
             ),
             self._every(
                 lambda c: c.replica_high_watermark_checkpoint_interval_ms,
-                lambda: self._checkpoint(self._checkpoints.high_watermarks()),
+                lambda: self.write(self._checkpoints.high_watermarks()),
             ),
             self._every(
                 lambda c: c.log_flush_offset_checkpoint_interval_ms,
-                lambda: self._checkpoint(self._checkpoints.recovery_points()),
+                lambda: self.write(self._checkpoints.recovery_points()),
                 first=_after_start,
             ),
             self._every(
                 lambda c: c.log_flush_start_offset_checkpoint_interval_ms,
-                lambda: self._checkpoint(self._checkpoints.start_offsets()),
+                lambda: self.write(self._checkpoints.start_offsets()),
                 first=_after_start,
             ),
         ]
@@ -136,7 +136,7 @@ class MaintenanceLoop:
             if index % TURN == TURN - 1:
                 await asyncio.sleep(0)
 
-    async def _checkpoint(self, writes: list[CheckpointWrite]) -> None:
+    async def write(self, writes: list[CheckpointWrite]) -> None:
         for write in writes:
             try:
                 await self._hosted.environment.thread_pool.run(write.run)

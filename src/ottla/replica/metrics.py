@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
 
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
 from ottla.model.metrics import Gauge, Labels, Registry, Series
 from ottla.replica.hosted_partitions import HostedPartitions, PartitionPurgatory
@@ -26,6 +27,10 @@ def register_gauges(registry: Registry, services: ReplicaServices) -> None:
             "Partitions led here with fewer in-sync replicas than acks=all needs.",
             lambda: _under_min_isr(hosted),
         ),
+        "replicamanager_at_min_isr_partition_count": (
+            "Partitions led here with just as many in-sync replicas as acks=all needs.",
+            lambda: _at_min_isr(hosted),
+        ),
         "replicamanager_offline_replica_count": (
             "Replicas in failed log directories, or found corrupt.",
             lambda: len(hosted.offline),
@@ -46,17 +51,20 @@ def register_gauges(registry: Registry, services: ReplicaServices) -> None:
         "Fetch sessions evicted to make room for others.",
         lambda: sessions.evictions,
     )
-    directories = services.directories
-    registry.gauge(
-        "kafka_log_logmanager_offline_log_directory_count",
-        "Log directories that have failed.",
-        lambda: len(directories.all) - len(directories.online),
-    )
+    _register_directory_gauge(registry, services.directories)
     waiting = hosted.waiting
     _register_purgatory_gauges(registry, waiting.produce, extra=waiting.commits)
     _register_purgatory_gauges(registry, waiting.fetch)
     _register_purgatory_gauges(registry, waiting.delete_records)
     _register_log_gauges(registry, hosted)
+
+
+def _register_directory_gauge(registry: Registry, directories: LogDirectories) -> None:
+    registry.gauge(
+        "kafka_log_logmanager_offline_log_directory_count",
+        "Log directories that have failed.",
+        lambda: len(directories.all) - len(directories.online),
+    )
 
 
 def _register_purgatory_gauges(
@@ -106,6 +114,14 @@ def _led(hosted: HostedPartitions) -> int:
 def _under_replicated(hosted: HostedPartitions) -> int:
     led = (partition.leadership for partition in hosted if partition.leadership is not None)
     return sum(len(leadership.isr) < len(leadership.replicas) for leadership in led)
+
+
+def _at_min_isr(hosted: HostedPartitions) -> int:
+    return sum(
+        partition.leadership is not None
+        and len(partition.leadership.isr) == partition.min_isr(partition.leadership)
+        for partition in hosted
+    )
 
 
 def _under_min_isr(hosted: HostedPartitions) -> int:

@@ -80,7 +80,9 @@ class MoveLoop:
             self._flushed.add(future.log)
             return True
         partition = self._hosted.find(key)
-        if partition is None or partition.flushing or partition.rewriting is not None:
+        if partition is None or partition.flushing or partition.truncating is not None:
+            return False
+        if partition.rewriting is not None:
             return False  # what is under way belongs to the old log
         partition.log = self._moves.finish(key)
         log.info("moved %s to %s", key, partition.log.dir.parent)

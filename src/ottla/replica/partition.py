@@ -9,15 +9,25 @@ on disk: records that were read or acknowledged then survive a power cut.
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections import deque
 from collections.abc import Callable
 
+from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.validate import Analysis
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
+from ottla.model.ids import (
+    NO_BROKER,
+    NO_EPOCH,
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    TopicPartition,
+)
 from ottla.replica.environment import ReplicaEnvironment
-from ottla.replica.leader import LeaderAssignment, Leadership
+from ottla.replica.leader import UNKNOWN_EPOCH, LeaderAssignment, Leadership
 from ottla.replica.topic_metrics import TopicMetrics
 
 
@@ -37,6 +47,7 @@ class HostedPartition:
         "not_leader_error",
         "rewriting",
         "topic_metrics",
+        "truncating",
     )
 
     def __init__(
@@ -53,6 +64,8 @@ class HostedPartition:
         self.flushing = False
         self.rewriting: deque[Callable[[], None]] | None = None
         """Appends that wait behind one being rewritten off the loop; None when there is none."""
+        self.truncating: Future[None] | None = None
+        """Done when the truncation that is under way is durable; None if there is none."""
         self._environment = environment
         self._flush_from: Offset | None = None
         self._flush_to: Offset = 0
@@ -65,6 +78,7 @@ class HostedPartition:
 
     def lead(self, assigned: LeaderAssignment) -> None:
         """Begin to lead under a new epoch; positions of followers are unknown again."""
+        before = self.leadership
         if assigned.leader_epoch > self.leader_epoch:
             self.log.epochs.assign(assigned.leader_epoch, self.log.end_offset)
         self.leader_epoch = assigned.leader_epoch
@@ -74,6 +88,7 @@ class HostedPartition:
             broker_id=self._environment.broker_id,
             epoch_start=self.log.end_offset,
             now_ms=self._environment.clock.mono_ms(),
+            led_since=None if before is None else before.led_since,
         )
         self._hold_uncommitted()
         self.advance()
@@ -113,6 +128,23 @@ class HostedPartition:
         )
         if acks == -1 and self.flushes_before_ack(leadership):
             self._hold(appended.first_offset, appended.last_offset + 1)
+        return appended
+
+    def append_as_follower(
+        self, records: memoryview, leader_high_watermark: Offset, leader_start: Offset
+    ) -> Appended | None:
+        """Append what the leader sent, and take over its high watermark and log start offset.
+
+        KafkaError if the records are not what should follow here; then nothing is changed.
+        """
+        hosted_log, appended = self.log, None
+        if len(records):
+            now_ms = self._environment.clock.wall_ms()
+            appended = append_as_follower(hosted_log, records, now_ms)
+        hosted_log.raise_high_watermark(leader_high_watermark)
+        start = min(leader_start, hosted_log.high_watermark)
+        if start > hosted_log.start_offset:
+            hosted_log.raise_start_offset(start)
         return appended
 
     def min_isr(self, leadership: Leadership) -> int:
@@ -162,10 +194,10 @@ class HostedPartition:
             return False
         log = self.log
         own_end = log.end_offset if self._flush_from is None else self._flush_from
-        if own_end <= log.high_watermark:
-            return False
         if not leadership.followers:  # nobody else to wait for
             return log.raise_high_watermark(own_end)
+        if own_end <= log.high_watermark:
+            return False
         environment = self._environment
         watermark = leadership.high_watermark(
             own_end,
@@ -176,9 +208,13 @@ class HostedPartition:
         return watermark is not None and log.raise_high_watermark(watermark)
 
     def acknowledged(self, epoch: LeaderEpoch, required: Offset) -> ErrorCode | None:
-        """How an acks=all append stands: None while it waits, else what to answer."""
+        """How an acks=all append stands: None while it waits, else what to answer.
+
+        It may have been made in an earlier epoch, if this broker has led ever since: then it is
+        still where it was.
+        """
         leadership = self.leadership
-        if leadership is None or leadership.epoch != epoch:
+        if leadership is None or epoch < leadership.led_since:
             return self.not_leader_error
         if self.log.high_watermark < required:
             return None
@@ -191,19 +227,22 @@ class HostedPartition:
     # Followers
 
     def set_isr(self, isr: frozenset[BrokerId], version: int) -> None:
-        """The metadata store has accepted this ISR."""
-        leadership = self.require_leadership()
-        leadership.isr = isr
-        leadership.version = version
+        """The controller has accepted this ISR."""
+        self.require_leadership().on_committed(isr, version)
         self._hold_uncommitted()
 
     def record_follower_fetch(
-        self, broker: BrokerId, offset: Offset, log_start: Offset
+        self,
+        broker: BrokerId,
+        offset: Offset,
+        log_start: Offset,
+        broker_epoch: BrokerEpoch = UNKNOWN_EPOCH,
     ) -> frozenset[BrokerId] | None:
         """Record a follower's position; returns the ISR to propose, if the follower may join."""
         leadership = self.require_leadership()
         log = self.log
         now_ms = self._environment.clock.mono_ms()
         follower = leadership.followers[broker]
+        follower.broker_epoch = broker_epoch
         follower.on_fetch(offset, log_start, leader_end=log.end_offset, now_ms=now_ms)
-        return leadership.isr_with(broker, high_watermark=log.high_watermark)
+        return leadership.isr_with(broker, high_watermark=log.high_watermark, now_ms=now_ms)

@@ -20,17 +20,17 @@ from ottla.delay.slices import SLICE, sliced, step_through
 from ottla.log.aborted_transactions import find_aborted
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
+from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
+from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition import HostedPartition
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 CONSUMER: Final = BrokerId(-1)
 ANY_SIZE: Final = 0x7FFFFFFF
 GOOD: Final = ErrorCode.none
-_new: Final = tuple.__new__  # a named tuple at half its price; hot
 NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
 
 # Nobody has looked into a log; as Kafka does, the list of aborted transactions is empty, not null.
@@ -55,6 +55,8 @@ class FetchOptions(NamedTuple):
     min_bytes: int
     max_bytes: int
     isolation: Isolation
+    replica_epoch: BrokerEpoch = UNKNOWN_EPOCH
+    """The broker epoch of the follower."""
 
     @property
     def from_follower(self) -> bool:
@@ -89,7 +91,7 @@ class Reader:
         """
         if options.from_follower:
             for request in requests:
-                self._record_follower_fetch(request, options.replica_id)
+                self._record_follower_fetch(request, options)
         delayed = DelayedFetch(self, requests, options, done)
         keys = [request.key for request in requests]
         waiting = self._hosted.waiting.fetch
@@ -258,12 +260,15 @@ class Reader:
 
     # Followers
 
-    def _record_follower_fetch(self, request: PartitionFetch, broker: BrokerId) -> None:
+    def _record_follower_fetch(self, request: PartitionFetch, options: FetchOptions) -> None:
+        broker = options.replica_id
         try:
             partition = self._partition(request, broker)
             if not _continues(partition.log, request):
                 return  # it must cut its log first: what it has does not count
-            grown = partition.record_follower_fetch(broker, request.offset, request.log_start)
+            grown = partition.record_follower_fetch(
+                broker, request.offset, request.log_start, options.replica_epoch
+            )
         except KafkaError:
             return  # the read that follows returns the error
         if grown is not None:
@@ -366,8 +371,10 @@ class DelayedFetch(Delayed):
 
 
 def _is_refused(request: PartitionFetch, partition: HostedPartition) -> bool:
-    """Whether the reader is wrong about the partition, or may be: the read finds out."""
-    if -1 < request.leader_epoch != partition.leader_epoch or request.last_fetched_epoch >= 0:
+    """Whether the reader is wrong about the partition, or must truncate its log."""
+    if -1 < request.leader_epoch != partition.leader_epoch:
+        return True
+    if request.last_fetched_epoch >= 0 and not _continues(partition.log, request):
         return True
     return request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id
 
@@ -379,20 +386,17 @@ def _part(
     records: Sized | bytes = b"",
     diverging: tuple[int, int] | None = None,
 ) -> FetchedPartition:
-    return _new(
-        FetchedPartition,
-        (
-            request.key[1],
-            GOOD,
-            log.high_watermark,
-            log.last_stable_offset,
-            log.start_offset,
-            aborted,
-            -1,
-            diverging,
-            None,
-            records,
-        ),
+    return FetchedPartition(
+        request.key[1],
+        GOOD,
+        log.high_watermark,
+        log.last_stable_offset,
+        log.start_offset,
+        aborted,
+        -1,
+        diverging,
+        None,
+        records,
     )
 
 
@@ -400,7 +404,10 @@ def _continues(log: Log, request: PartitionFetch) -> bool:
     """Whether all that the reader has is the beginning of this log."""
     if not log.start_offset <= request.offset <= log.end_offset:
         return False
-    return request.last_fetched_epoch < 0 or _diverging(log, request) is None
+    try:
+        return request.last_fetched_epoch < 0 or _diverging(log, request) is None
+    except KafkaError:
+        return False
 
 
 def _diverging(log: Log, request: PartitionFetch) -> tuple[int, int] | None:

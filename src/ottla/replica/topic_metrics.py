@@ -16,6 +16,7 @@ _ALL: Final = {
     "bytes_in": "Bytes appended for producers.",
     "bytes_out": "Bytes sent to consumers.",
     "bytes_rejected": "Bytes of rejected batches.",
+    "replication_bytes_in": "Bytes appended from leaders.",
     "replication_bytes_out": "Bytes sent to followers.",
     "total_produce_requests": "Partitions in produce requests.",
     "total_fetch_requests": "Partitions in fetch requests.",
@@ -34,6 +35,7 @@ class TopicMetrics:
         "failed_fetch_requests",
         "failed_produce_requests",
         "messages_in",
+        "replication_bytes_in",
         "replication_bytes_out",
         "total_fetch_requests",
         "total_produce_requests",
@@ -53,6 +55,7 @@ class TopicMetrics:
     failed_fetch_requests: Counter
     failed_produce_requests: Counter
     messages_in: Counter
+    replication_bytes_in: Counter
     replication_bytes_out: Counter
     total_fetch_requests: Counter
     total_produce_requests: Counter
@@ -72,6 +75,13 @@ class BrokerTopicMetrics:
         if metrics is None:
             metrics = self._topics[topic] = TopicMetrics(self._registry, topic)
         return metrics
+
+    def count_append(self, topic: TopicMetrics, size: int, records: int, requests: int = 1) -> None:
+        """A batch has been appended; `requests` is 0 if its request has been counted. Hot."""
+        for metrics in (topic, self.all):
+            metrics.total_produce_requests.value += requests
+            metrics.bytes_in.value += size
+            metrics.messages_in.value += records
 
     def forget(self, topic: str) -> None:
         """The topic is gone from this broker."""

@@ -6,10 +6,11 @@ Work on many partitions yields to the event loop regularly.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ottla.config.topic import TopicConfig
 from ottla.delay.slices import in_slices
@@ -28,6 +29,7 @@ from ottla.model.ids import (
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.leader import LeaderAssignment
+from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,16 @@ class PartitionTransition(NamedTuple):
     assigned: LeaderAssignment
     is_new: bool = False
     """The partition has just been made: there can be no replica of it anywhere yet."""
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a replica without a log lacks nothing that was acknowledged.
+
+        Under the first epoch and version nobody else can have led, and no replica has restarted
+        since: the controller that made the partition may have died before it said so.
+        """
+        assigned = self.assigned
+        return self.is_new or (assigned.leader_epoch == 0 and assigned.version == 0)
 
 
 class PartitionStop(NamedTuple):
@@ -60,6 +72,12 @@ class EpochFence(NamedTuple):
     broker_epoch: BrokerEpoch
 
 
+class FetcherAssignment(Protocol):
+    """Where partitions to follow are added: `fetcher/fetchers.py`."""
+
+    def add(self, partition: HostedPartition) -> None: ...
+
+
 class Transitions:
     def __init__(
         self,
@@ -67,7 +85,12 @@ class Transitions:
         directories: LogDirectories,
         topic_config: Callable[[str], TopicConfig],
         flushes: FlushLoop,
+        fetchers: FetcherAssignment,
+        *,
+        accepts_missing_logs: bool = False,
     ) -> None:
+        self._fetchers = fetchers
+        self._accepts_missing_logs = accepts_missing_logs
         self._hosted = hosted
         self._flushes = flushes
         self._directories = directories
@@ -90,7 +113,17 @@ class Transitions:
     async def apply_leader_and_isr(
         self, states: Iterable[PartitionTransition]
     ) -> dict[TopicPartition, ErrorCode]:
-        return {state.key: self._apply_one(state) async for state in in_slices(states, TURN)}
+        codes: dict[TopicPartition, ErrorCode] = {}
+        async for state in in_slices(states, TURN):
+            await self._wait_for_truncation(state.key)
+            codes[state.key] = self._apply_one(state)
+        return codes
+
+    async def _wait_for_truncation(self, key: TopicPartition) -> None:
+        """A log that is being truncated gets no other role before that is durable."""
+        partition = self._hosted.find(key)
+        if partition is not None and partition.truncating is not None:
+            await asyncio.wait({partition.truncating})
 
     def _apply_one(self, state: PartitionTransition) -> ErrorCode:
         hosted, broker_id = self._hosted, self._hosted.environment.broker_id
@@ -101,18 +134,14 @@ class Transitions:
                 return ErrorCode.unknown_topic_or_partition
             partition = hosted.find(state.key)
             if partition is None:
+                if self._lacks_its_log(state):
+                    return ErrorCode.kafka_storage_error
                 partition = hosted.host(self._log(state))
             if not _is_same_topic(partition.log, state.topic_id):
                 return ErrorCode.inconsistent_topic_id
             if state.assigned.leader_epoch <= partition.leader_epoch:
-                return ErrorCode.stale_controller_epoch
-            if state.assigned.leader == broker_id:
-                partition.lead(state.assigned)
-                if partition.waits_for_flush:
-                    self._flushes.request(partition)
-            else:
-                partition.follow(state.assigned)
-            hosted.role_changed(partition)
+                return self._refresh(partition, state.assigned)
+            self._change_role(partition, state.assigned)
         except (OSError, KafkaError) as error:
             log.error(
                 "cannot open the log of %s: %s; marking the replica offline", state.key, error
@@ -120,6 +149,54 @@ class Transitions:
             hosted.mark_offline([state.key])
             return ErrorCode.kafka_storage_error
         return ErrorCode.none
+
+    def _change_role(self, partition: HostedPartition, assigned: LeaderAssignment) -> None:
+        if assigned.leader == self._hosted.environment.broker_id:
+            partition.lead(assigned)
+            if partition.waits_for_flush:
+                self._flushes.request(partition)
+            self._hosted.role_changed(partition)
+            return
+        partition.follow(assigned)
+        self._hosted.role_changed(partition)
+        self._fetchers.add(partition)
+
+    def _refresh(self, partition: HostedPartition, assigned: LeaderAssignment) -> ErrorCode:
+        """Within an epoch only the in-sync set changes: of interest to a leader that proposed one
+        and could not learn whether it was taken."""
+        leadership = partition.leadership
+        if (
+            leadership is None
+            or assigned.leader_epoch != leadership.epoch
+            or assigned.version <= leadership.version
+        ):
+            return ErrorCode.stale_controller_epoch
+        partition.set_isr(frozenset(assigned.isr), assigned.version)
+        if partition.waits_for_flush:
+            self._flushes.request(partition)
+        self._hosted.advance(partition)
+        return ErrorCode.none
+
+    def _lacks_its_log(self, state: PartitionTransition) -> bool:
+        """Whether the in-sync set counts on a log here that does not exist.
+
+        It must not be replaced by an empty one: as leader it would have the others truncate theirs.
+        """
+        broker_id = self._hosted.environment.broker_id
+        if (
+            self._accepts_missing_logs
+            or state.may_be_empty
+            or broker_id not in state.assigned.isr
+            or self._directories.get(state.key) is not None
+            or len(self._directories.online) < len(self._directories.all)  # see `_log`
+        ):
+            return False
+        log.error(
+            "%s is in the in-sync set of %s but has no log of it; refusing to serve it",
+            f"broker {broker_id}",
+            state.key,
+        )
+        return True
 
     def _log(self, state: PartitionTransition) -> Log:
         existing = self._directories.get(state.key)
@@ -138,7 +215,10 @@ class Transitions:
     ) -> dict[TopicPartition, ErrorCode]:
         """Deletions are durable when this returns: each log directory is synced once."""
         touched: dict[TopicPartition, list[LogDirectory]] = {}
-        codes = {stop.key: self._stop_one(stop, touched) async for stop in in_slices(stops, TURN)}
+        codes: dict[TopicPartition, ErrorCode] = {}
+        async for stop in in_slices(stops, TURN):
+            await self._wait_for_truncation(stop.key)
+            codes[stop.key] = self._stop_one(stop, touched)
         for directory in dict.fromkeys(each for some in touched.values() for each in some):
             try:
                 await self._hosted.environment.thread_pool.run(directory.sync)

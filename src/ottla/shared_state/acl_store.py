@@ -16,7 +16,12 @@ from typing import Final, TypeAlias
 from ottla.delay.slices import in_slices, sliced
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
-from ottla.shared_state.change_notifications import Rewrite, delete_notifications, rewrite_all
+from ottla.shared_state.change_notifications import (
+    NotificationWatch,
+    Rewrite,
+    delete_notifications,
+    rewrite_all,
+)
 from ottla.store import paths
 from ottla.store.acl_nodes import AclChangeNode, AclNode, RuleText
 from ottla.store.nodes import BadNode
@@ -26,7 +31,6 @@ from ottla.store.port import (
     Node,
     NodeExists,
     Op,
-    Session,
     SessionExpired,
     Set,
     Store,
@@ -72,14 +76,17 @@ class AclStore:
         self._authorizer = authorizer
         self._changed = asyncio.Event()
         self._reading = asyncio.Lock()
-        self._watched: set[str] = set()
+        self._watches = [
+            NotificationWatch(store, path, self._changed.set) for path in _CHANGE_PATHS.values()
+        ]
         self._writers = 0
 
     async def load(self) -> None:
         """Read all ACLs. The watch is set first, so that no change is missed."""
         if not self._authorizer.in_force:
             return
-        self._store.on_session(self._session_changed)
+        for watch in self._watches:
+            self._store.on_session(watch.on_session)
         await self._create_parents()
         await self._read()
 
@@ -93,7 +100,6 @@ class AclStore:
             try:
                 await self._read()
             except (StoreUnavailable, SessionExpired) as error:
-                self._watched.clear()
                 log.warning("cannot read ACLs from the metadata store, retrying: %s", error)
                 await asyncio.sleep(STORE_RETRY_S)
                 self._changed.set()
@@ -148,9 +154,7 @@ class AclStore:
 
     async def _read(self) -> None:
         async with self._reading:  # or an older reading might replace a newer one
-            notifications = [
-                await self._read_notifications(path) for path in _CHANGE_PATHS.values()
-            ]
+            notifications = [await watch.read() for watch in self._watches]
             resources = [
                 (kind, paths.plain(name), pattern)
                 for pattern, root in _ROOTS.items()
@@ -169,26 +173,6 @@ class AclStore:
                 self._authorizer.follow(rules)
         for path, names in zip(_CHANGE_PATHS.values(), notifications, strict=True):
             await delete_notifications(self._store, path, sorted(names), NOTIFICATIONS_RETAINED)
-
-    async def _read_notifications(self, path: str) -> list[str]:
-        if path in self._watched:
-            return await self._store.children(path)
-        self._watched.add(path)
-        try:
-            return await self._store.watch_children(path, self._on_watch_fired)
-        except (StoreUnavailable, SessionExpired):
-            self._watched.discard(path)  # or it would never be watched again
-            raise
-
-    def _on_watch_fired(self, path: str) -> None:
-        self._watched.discard(path)
-        self._changed.set()
-
-    def _session_changed(self, state: Session) -> None:
-        if state is Session.EXPIRED:
-            self._watched.clear()  # watches end with their session
-        elif state is Session.CONNECTED:
-            self._changed.set()
 
 
 def _change_op(

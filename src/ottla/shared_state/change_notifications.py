@@ -1,7 +1,7 @@
 """Nodes whose changes are announced by notification nodes, which all brokers watch.
 
-Owns how several brokers write such a node concurrently, and how old notifications are deleted.
-Never interprets a node or a notification.
+Owns how several brokers write such a node concurrently, how notifications are watched, and how old
+ones are deleted. Never interprets a node or a notification.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from typing import NamedTuple
 from ottla.delay.slices import sliced
 from ottla.store import paths
 from ottla.store.nodes import ConfigChangeNode
-from ottla.store.port import BadVersion, Create, Delete, Node, NodeExists, NoNode, Op, Store
+from ottla.store.port import (
+    BadVersion,
+    Create,
+    Delete,
+    Node,
+    NodeExists,
+    NoNode,
+    Op,
+    Session,
+    Store,
+)
 
 
 async def write_with_notification(
@@ -56,6 +66,46 @@ async def rewrite_all(store: Store, rewrites: Sequence[Rewrite]) -> None:
     except (BadVersion, NodeExists, NoNode):
         for path, write, notification in rewrites:
             await write_with_notification(store, path, write, notification)
+
+
+class NotificationWatch:
+    """The names of the notifications below one node, and one watch on them.
+
+    The watch is lost when the session is suspended or expires. `on_change` is called after the next
+    CONNECTED too, because notifications may have been written in between.
+    """
+
+    def __init__(self, store: Store, parent: str, on_change: Callable[[], None]) -> None:
+        self._store = store
+        self._parent = parent
+        self._on_change = on_change
+        self._connection = 0
+        self._watched = False
+
+    async def read(self) -> list[str]:
+        if self._watched:
+            return await self._store.children(self._parent)
+        connection = self._connection
+        self._watched = True
+        try:
+            return await self._store.watch_children(self._parent, lambda _: self._fired(connection))
+        except BaseException:
+            if connection == self._connection:
+                self._watched = False  # or it would never be watched again
+            raise
+
+    def on_session(self, state: Session) -> None:
+        """To be called whenever the state of the session changes."""
+        if state in (Session.SUSPENDED, Session.EXPIRED):
+            self._connection += 1
+            self._watched = False
+        elif state is Session.CONNECTED:
+            self._on_change()
+
+    def _fired(self, connection: int) -> None:
+        if connection == self._connection:
+            self._watched = False
+            self._on_change()
 
 
 async def delete_notifications(

@@ -11,22 +11,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
+from ottla.security.sasl.credentials import ScramCredentials
 from ottla.shared_state.change_notifications import (
+    NotificationWatch,
     config_change_notification,
     delete_notifications,
     write_with_notification,
 )
+from ottla.shared_state.quota_store import QuotaStore
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigChangeNode, ConfigNode
 from ottla.store.port import (
     Create,
     Node,
+    NodeExists,
     Op,
-    Session,
     SessionExpired,
     Set,
     Store,
@@ -38,6 +42,7 @@ log = logging.getLogger(__name__)
 NOTIFICATIONS_RETAINED: Final = 1_000
 """A broker that missed more changes than this reads everything again."""
 STORE_RETRY_S: Final = 0.5
+SECRET_BYTES: Final = 32
 
 Overrides = Mapping[str, str]
 
@@ -48,12 +53,15 @@ class ConfigStore:
         self._config = config
         self._broker_id = broker_id
         self._changed = asyncio.Event()
-        self._watching = False
+        self._watch = NotificationWatch(store, paths.CONFIG_CHANGES, self._changed.set)
         self._last_notification = -1
+        self.quotas: QuotaStore | None = None
+        """Reads quotas, which are announced by the same notifications."""
+        self.credentials = ScramCredentials()
 
     async def load(self) -> None:
         """Read all settings. The watch is set first, so that no change is missed."""
-        self._store.on_session(self._session_changed)
+        self._store.on_session(self._watch.on_session)
         notifications = await self._read_notifications()
         self._last_notification = max(map(_number, notifications), default=self._last_notification)
         await self._load_all()
@@ -66,7 +74,6 @@ class ConfigStore:
             try:
                 await self._read_changes()
             except (StoreUnavailable, SessionExpired) as error:
-                self._watching = False
                 log.warning(
                     "cannot read dynamic settings from the metadata store, retrying: %s", error
                 )
@@ -97,6 +104,11 @@ class ConfigStore:
         await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change)
         await self._load_brokers()
 
+    async def change_user(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
+        """The same for a user: its credentials."""
+        await self._change(paths.user_config(name), f"users/{paths.encoded_user(name)}", change)
+        await self._load_users([name])
+
     async def _change(
         self, path: str, entity: str, change: Callable[[Overrides], Overrides]
     ) -> None:
@@ -106,22 +118,8 @@ class ConfigStore:
 
         await write_with_notification(self._store, path, write, config_change_notification(entity))
 
-    def _on_watch_fired(self, _: str) -> None:
-        self._watching = False
-        self._changed.set()
-
-    def _session_changed(self, state: Session) -> None:
-        if state is Session.EXPIRED:
-            self._watching = False  # the watch ends with its session
-        elif state is Session.CONNECTED:
-            self._changed.set()
-
     async def _read_notifications(self) -> list[str]:
-        if self._watching:
-            names = await self._store.children(paths.CONFIG_CHANGES)
-        else:
-            self._watching = True
-            names = await self._store.watch_children(paths.CONFIG_CHANGES, self._on_watch_fired)
+        names = await self._watch.read()
         return [name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdigit()]
 
     async def _read_changes(self) -> None:
@@ -134,11 +132,11 @@ class ConfigStore:
         if not new:
             return
         missed = _number(new[0]) > self._last_notification + 1
-        self._last_notification = _number(new[-1])
         if missed:
             await self._load_all()
         else:
             await self._apply(new)
+        self._last_notification = _number(new[-1])
         await delete_notifications(
             self._store, paths.CONFIG_CHANGES, notifications, NOTIFICATIONS_RETAINED
         )
@@ -152,13 +150,39 @@ class ConfigStore:
         await self._load_groups(
             sorted(paths.plain(name) for kind, name in entities if kind == "groups")
         )
+        # A change of a user's clients (users/alice/clients/c) changes no credential.
+        await self._load_users(
+            sorted(paths.plain(name) for kind, name in entities if kind == "users" and name)
+        )
         if any(kind == "brokers" for kind, _ in entities):
             await self._load_brokers()
+        if self.quotas is not None:
+            await self.quotas.load(f"{kind}/{name}" for kind, name in sorted(entities))
 
     async def _load_all(self) -> None:
         await self._load_brokers()
         await self.load_topics(await self._store.children(paths.CONFIG_TOPICS))
         await self._load_groups(map(paths.plain, await self._store.children(paths.CONFIG_GROUPS)))
+        if self.quotas is not None:
+            await self.quotas.load_all()
+
+        users = [paths.plain(user) for user in await self._store.children(paths.CONFIG_USERS)]
+        self.credentials.keep_only(users)
+        await self._load_users(users)
+
+    async def load_secret(self, random: Callable[[int], bytes]) -> None:
+        """What derives the salts of unknown users: made once, the same on every broker."""
+        node = await self._store.get(paths.SCRAM_SECRET)
+        if node is None:
+            with suppress(NodeExists):  # another broker was first
+                await self._store.create(paths.SCRAM_SECRET, random(SECRET_BYTES))
+            node = await self._store.get(paths.SCRAM_SECRET)
+        assert node is not None
+        self.credentials.secret = node.data
+
+    async def _load_users(self, names: Iterable[str]) -> None:
+        for name, overrides in (await self._stored(names, paths.user_config)).items():
+            self.credentials.set_user(name, overrides)
 
     async def _load_groups(self, names: Iterable[str]) -> None:
         for name, overrides in (await self._stored(names, paths.group_config)).items():

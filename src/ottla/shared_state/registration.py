@@ -10,6 +10,7 @@ import asyncio
 import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final
 
@@ -17,13 +18,29 @@ from ottla.model.clock import Clock
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.store import paths
-from ottla.store.nodes import BrokerNode, ClusterIdNode, EndpointNode
-from ottla.store.port import Create, NodeExists, NoNode, Op, SessionExpired, Store, StoreUnavailable
+from ottla.store.nodes import BrokerNode, ClusterIdNode, EndpointNode, LogDirsNode
+from ottla.store.port import (
+    BadVersion,
+    Create,
+    Node,
+    NodeExists,
+    NoNode,
+    Op,
+    Owner,
+    SessionExpired,
+    Store,
+    StoreUnavailable,
+    owner_of,
+)
 
 log = logging.getLogger(__name__)
 
 NOT_REGISTERED: Final = BrokerEpoch(-1)
 RETRY_S: Final = 0.5
+ATTEMPTS: Final = 3
+"""Writes without a pause, after a node that has just gone or was deleted by us."""
+EXPIRY_MARGIN_MS: Final = 5_000
+"""How much later than its timeout a session may end: ZooKeeper counts in ticks."""
 
 
 class RegistrationError(UserError):
@@ -70,48 +87,86 @@ class Registration:
         self.on_epoch: Callable[[BrokerEpoch], None] = _ignore
         self._endpoints: tuple[EndpointNode, ...] = ()
         self._rack: str | None = None
+        self.log_dirs: LogDirsNode | None = None
+        """The log directories, if the store remembers others that were lost."""
+        self._patience_ms = 0
 
     def describe(self, endpoints: Sequence[EndpointNode], rack: str | None) -> None:
         """What `register` will publish."""
         self._endpoints = tuple(endpoints)
         self._rack = rack
 
-    async def register(self, patience_ms: int = 0) -> BrokerEpoch:
-        """Create the broker's node, if need be after an earlier session of ours has expired."""
-        path = paths.broker(self.broker_id)
-        deadline = self._clock.mono_ms() + patience_ms
-        node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
+    async def register(self, patience_ms: int | None = None) -> BrokerEpoch:
+        """Create the broker's node in this session, whatever became of earlier attempts.
+
+        A node of an earlier session of this process is deleted. A node of another session, such as
+        that of an earlier process with this id, is waited for: `patience_ms`, which also bounds how
+        long an unavailable store is retried, is remembered for the next registration.
+        """
+        if patience_ms is not None:
+            self._patience_ms = patience_ms
+        deadline = self._clock.mono_ms() + self._patience_ms
+        data = self._node().encode()
         while True:
-            await self._check_alone()
             try:
-                await self._store.create(path, node.encode(), ephemeral=True)
-            except NodeExists:
+                node = await self._try_to_register(data)
+            except StoreUnavailable:
                 if self._clock.mono_ms() >= deadline:
-                    raise RegistrationError(
-                        f"broker.id={self.broker_id}: a broker with this id is already running"
-                    ) from None
-                await asyncio.sleep(RETRY_S)
-                continue
-            registered = await self._store.get(path)
-            assert registered is not None, f"{path} was deleted during the registration"
-            await self._check_alone()  # if two brokers register at once, at most one may stay
-            self.epoch = BrokerEpoch(registered.created)
-            self.on_epoch(self.epoch)
-            log.info("broker %d registered with epoch %d", self.broker_id, self.epoch)
-            return self.epoch
+                    raise
+                node = None
+            if node is not None:
+                return self._set_epoch(BrokerEpoch(node.created))
+            if self._clock.mono_ms() >= deadline:
+                raise RegistrationError(
+                    f"broker.id={self.broker_id}: a broker with this id is already running; its "
+                    f"registration did not end within {self._patience_ms} ms"
+                )
+            await asyncio.sleep(RETRY_S)
+
+    async def _try_to_register(self, data: bytes) -> Node | None:
+        """The node if it belongs to this session; None if another session has it."""
+        path = paths.broker(self.broker_id)
+        for _ in range(ATTEMPTS):
+            await self._check_alone()
+            with suppress(NodeExists):
+                await self._store.create(path, data, ephemeral=True)
+                await self._check_alone()  # if two brokers register at once, at most one may stay
+            node = await self._store.get(path)
+            if node is None:
+                continue  # it has just gone
+            match owner_of(node, self._store):
+                case Owner.THIS_SESSION:
+                    if node.data != data:  # of an earlier registration, whose reply was lost
+                        await self._store.set(path, data)
+                    return node
+                case Owner.EARLIER_SESSION:
+                    with suppress(NoNode, BadVersion):
+                        await self._store.delete(path, node.version)
+                case Owner.ANOTHER:
+                    return None
+        return None
+
+    def _set_epoch(self, epoch: BrokerEpoch) -> BrokerEpoch:
+        self.epoch = epoch
+        self.on_epoch(epoch)
+        log.info("broker %d registered with epoch %d", self.broker_id, epoch)
+        return epoch
 
     async def update(self) -> None:
         """Write the current description into the broker's node; its epoch stays the same.
 
         Retried until the store is available and the broker is registered.
         """
-        node = BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack)
+        data = self._node().encode()
         while True:
             try:
-                await self._store.set(paths.broker(self.broker_id), node.encode())
+                await self._store.set(paths.broker(self.broker_id), data)
                 return
             except (StoreUnavailable, SessionExpired, NoNode):
                 await asyncio.sleep(RETRY_S)
+
+    def _node(self) -> BrokerNode:
+        return BrokerNode(self._endpoints, self._clock.wall_ms(), self._rack, self.log_dirs)
 
     async def _check_alone(self) -> None:
         if not self._alone:

@@ -17,13 +17,13 @@ from typing import Final, NamedTuple
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetch.record_decoder import end_of
-from ottla.client.consumer.fetch.response import PartitionResponse, read_fetch_response
 from ottla.client.errors import refusal
 from ottla.client.retry import Deadline, retrying
 from ottla.config.client import ClientConfig, ConsumerConfig
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.encode import writer_of
+from ottla.protocol.hot.fetch_response import PartitionResponse, read_fetch_response
 from ottla.protocol.schema import Kind, message
 from ottla.spark.connection import Connection
 from ottla.spark.offsets import DataLost, Loss

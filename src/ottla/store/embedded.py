@@ -74,7 +74,13 @@ class EmbeddedStore(Store):
         """The store of the broker whose first log directory this is."""
         return cls(SqliteDatabase(directory / FILE_NAME))
 
+    @property
+    def sessions(self) -> Sequence[int]:
+        return (_SESSION,) if self._open else ()
+
     async def start(self) -> None:
+        if self._open:
+            return
         loop = asyncio.get_running_loop()
         self._tree = await loop.run_in_executor(self._thread, self._durable.open)
         self._open = True

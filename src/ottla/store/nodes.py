@@ -86,10 +86,12 @@ class BrokerNode(NamedTuple):
     endpoints: tuple[EndpointNode, ...]
     timestamp_ms: int
     rack: str | None = None
+    log_dirs: LogDirsNode | None = None
+    """Not Kafka's: only if log directories were lost, those that the broker has now."""
 
     def encode(self) -> bytes:
         plain = next((e for e in self.endpoints if e.protocol == "PLAINTEXT"), None)
-        fields = {
+        fields: dict[str, object] = {
             "version": 5,
             "features": {},
             "host": plain.host if plain else None,
@@ -99,14 +101,24 @@ class BrokerNode(NamedTuple):
             "endpoints": [str(endpoint) for endpoint in self.endpoints],
             "listener_security_protocol_map": {e.name: e.protocol for e in self.endpoints},
         }
-        return dump(fields if self.rack is None else {**fields, "rack": self.rack})
+        if self.rack is not None:
+            fields["rack"] = self.rack
+        if self.log_dirs is not None:
+            fields["log_dirs"] = self.log_dirs.listed()
+        return dump(fields)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
         fields = load(data, "endpoints", "timestamp")
         protocols = fields.get("listener_security_protocol_map") or {}
         endpoints = tuple(EndpointNode.parse(text, protocols) for text in fields["endpoints"])
-        return cls(endpoints, int(fields["timestamp"]), fields.get("rack"))
+        log_dirs = fields.get("log_dirs")
+        return cls(
+            endpoints,
+            int(fields["timestamp"]),
+            fields.get("rack"),
+            None if log_dirs is None else LogDirsNode.of(log_dirs),
+        )
 
 
 class TopicNode(NamedTuple):
@@ -209,12 +221,18 @@ class LogDirsNode(NamedTuple):
     paths: Mapping[UUID, str]
 
     def encode(self) -> bytes:
-        listed = {id_text(id_): path for id_, path in self.paths.items()}
-        return dump({"version": 1, "directories": dict(sorted(listed.items()))})
+        return dump({"version": 1, "directories": self.listed()})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        listed = load(data, "directories")["directories"]
+        return cls.of(load(data, "directories")["directories"])
+
+    def listed(self) -> dict[str, str]:
+        return dict(sorted((id_text(id_), path) for id_, path in self.paths.items()))
+
+    @classmethod
+    def of(cls, listed: Mapping[str, str]) -> Self:
+        """The inverse of `listed`."""
         return cls({id_of(text): path for text, path in listed.items()})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote, quote_plus, unquote
 
 from ottla.model.ids import BrokerId, TopicPartition
 
@@ -21,6 +21,10 @@ CONFIG_BROKERS: Final = "/config/brokers"
 CONFIG_CHANGES: Final = "/config/changes"
 CONFIG_GROUPS: Final = "/config/groups"  # not Kafka's: it has group settings only in KRaft mode
 CONFIG_TOPICS: Final = "/config/topics"
+CONFIG_CLIENTS: Final = "/config/clients"
+CONFIG_IPS: Final = "/config/ips"
+CONFIG_USERS: Final = "/config/users"
+SCRAM_SECRET: Final = "/cluster/scram_secret"  # not Kafka's: derives salts of unknown users
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 DELETE_TOPICS: Final = "/admin/delete_topics"
@@ -52,6 +56,9 @@ ROOTS: Final = (
     CONFIG_CHANGES,
     CONFIG_GROUPS,
     CONFIG_TOPICS,
+    CONFIG_CLIENTS,
+    CONFIG_IPS,
+    CONFIG_USERS,
     ADMIN,
     DELETE_TOPICS,
     ISR_CHANGES,
@@ -95,6 +102,17 @@ def group_config(name: str) -> str:
     return f"{CONFIG_GROUPS}/{quoted(name)}"
 
 
+def user_config(name: str) -> str:
+    """As Kafka writes it: the name is encoded as in a URL."""
+    return f"{CONFIG_USERS}/{encoded_user(name)}"
+
+
+def encoded_user(name: str) -> str:
+    """Kafka's encoding: that of a form in a URL, but with %20 and %2A."""
+    encoded = quote_plus(name, safe="-._*").replace("+", "%20").replace("*", "%2A")
+    return encoded.replace("~", "%7E")
+
+
 def broker_config(broker_id: BrokerId | None) -> str:
     """The settings of one broker, or of all of them."""
     return f"{CONFIG_BROKERS}/{DEFAULT_ENTITY if broker_id is None else broker_id}"
@@ -106,8 +124,13 @@ def quoted(name: str) -> str:
     return step.replace(".", "%2E") if step in (".", "..") else step
 
 
+def sanitized(name: str) -> str:
+    """A user's, client's or address's name as one step of a path, as Kafka encodes it."""
+    return quote(name, safe="").replace("~", "%7E")
+
+
 def plain(step: str) -> str:
-    """The inverse of `quoted`."""
+    """The inverse of `quoted` and of `sanitized`."""
     return unquote(step)
 
 

@@ -5,6 +5,15 @@ version; several writes may be combined into one atomic write. Ephemeral nodes a
 session that created them ends. A watch fires once, on the event loop, after a change; to watch
 again, the caller reads again.
 
+What a caller must be prepared for, because ZooKeeper's client is like this:
+
+- At SUSPENDED and EXPIRED all watches are lost, without being called. After the next CONNECTED the
+  caller sets its watches again and reads again whatever it watches.
+- A write that failed with `StoreUnavailable` may have happened. Before it is repeated, the caller
+  finds out, for example by the owner of the node it created.
+- A read may return the tree as of a moment ago, but never older than what this session has already
+  read or written. A refused write makes the next read at least as new as the refusal.
+
 Never depends on a backend.
 """
 
@@ -22,7 +31,15 @@ class Node(NamedTuple):
     version: int
     created: int
     """The number of the write that created it, growing across restarts (a broker's epoch)."""
-    ephemeral: bool = False
+    owner: int = 0
+    """The session of an ephemeral node; otherwise 0."""
+    modified: int = 0
+    """The number of the write that last changed it. The embedded store remembers it only while it
+    is open: afterwards it is `created`."""
+
+    @property
+    def ephemeral(self) -> bool:
+        return self.owner != 0
 
 
 class Create(NamedTuple):
@@ -63,9 +80,21 @@ class Session(Enum):
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
-    """No reply from the store: the session may have expired. The controller pauses."""
+    """No reply from the store: the session may have expired, and all watches are lost."""
+    OVERDUE = "overdue"
+    """Still no reply, for as long as the session lasts: another broker may be controller by now,
+    so the controller resigns. The session may turn out to be alive."""
     EXPIRED = "expired"
     """The ephemeral nodes are deleted; `start` opens a new session."""
+
+
+class Owner(Enum):
+    """Whose session an ephemeral node belongs to, as seen from one client."""
+
+    THIS_SESSION = "this session"
+    EARLIER_SESSION = "earlier session"
+    """An expired session of the same client, whose nodes are about to be deleted."""
+    ANOTHER = "another"
 
 
 class StoreError(Exception):
@@ -108,8 +137,16 @@ class StoreUnavailable(OSError):
 class Store(Protocol):
     """One session with the tree. Backends inherit the calls for a single node."""
 
+    @property
+    def sessions(self) -> Sequence[int]:
+        """The ids of the sessions opened so far, the current one last."""
+        ...
+
     async def start(self) -> None:
-        """Open a session; again after it expired."""
+        """Open a session; again after it expired. Does nothing if the session is open.
+
+        StoreUnavailable if the store cannot be reached for a while; `start` may be called again.
+        """
 
     async def close(self) -> None:
         """End the session; its ephemeral nodes are deleted."""
@@ -157,3 +194,10 @@ class Store(Protocol):
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         await self.multi([Delete(path, version)])
+
+
+def owner_of(node: Node, store: Store) -> Owner:
+    """Whose ephemeral node this is, as seen by the client of `store`."""
+    if node.owner not in store.sessions:
+        return Owner.ANOTHER
+    return Owner.THIS_SESSION if node.owner == store.sessions[-1] else Owner.EARLIER_SESSION

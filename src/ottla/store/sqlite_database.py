@@ -114,7 +114,7 @@ class SqliteDatabase:
         tree = Tree(zxid)
         rows = connection.execute("SELECT path, data, version, created, child_changes FROM node")
         tree.load(
-            (path, Entry(data, version, created, 0, child_changes))
+            (path, Entry(data, version, created, 0, child_changes, created))
             for path, data, version, created, child_changes in rows
         )
         return tree

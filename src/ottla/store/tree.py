@@ -39,9 +39,10 @@ class Entry(NamedTuple):
     """The session of an ephemeral node; otherwise 0."""
     child_changes: int
     """Children created so far, which numbers sequential nodes."""
+    modified: int
 
     def node(self) -> Node:
-        return Node(self.data, self.version, self.created, self.owner != 0)
+        return Node(self.data, self.version, self.created, self.owner, self.modified)
 
 
 class View(Protocol):
@@ -60,8 +61,13 @@ class Tree:
 
     def __init__(self, zxid: int = 0) -> None:
         self.zxid = zxid
-        self._entries: dict[str, Entry] = {ROOT: Entry(b"", 0, 0, 0, 0)}
+        self._entries: dict[str, Entry] = {ROOT: Entry(b"", 0, 0, 0, 0, 0)}
         self._children: dict[str, set[str]] = {}
+
+    def copy(self) -> Tree:
+        copied = Tree(self.zxid)
+        copied.load(self._entries.items())
+        return copied
 
     def find(self, path: str) -> Entry | None:
         return self._entries.get(path)
@@ -152,7 +158,9 @@ class Draft:
                 return self._create(op, session)
             case Set():
                 entry = self._expect(op.path, op.version)
-                self.entries[op.path] = entry._replace(data=op.data, version=entry.version + 1)
+                self.entries[op.path] = entry._replace(
+                    data=op.data, version=entry.version + 1, modified=self.zxid
+                )
                 self.changed.append(op.path)
                 return entry.version + 1
             case Delete():
@@ -175,7 +183,7 @@ class Draft:
             raise NodeExists(path)
         self.entries[parent_path] = parent._replace(child_changes=parent.child_changes + 1)
         owner = session if op.ephemeral else 0
-        self.entries[path] = Entry(op.data, 0, self.zxid, owner, 0)
+        self.entries[path] = Entry(op.data, 0, self.zxid, owner, 0, self.zxid)
         self._record_change(path, parent_path, 1)
         return path
 

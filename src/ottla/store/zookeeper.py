@@ -5,14 +5,18 @@ thread of kazoo's. Never retries: a write whose reply was lost may have happened
 caller knows how to find out.
 
 kazoo reports LOST only after it has reached ZooKeeper again; until then the session is SUSPENDED,
-and every call fails at once instead of waiting.
+and every call fails at once instead of waiting. A timer of our own reports OVERDUE in the meantime.
+kazoo drops all watches at SUSPENDED.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import logging
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from kazoo.client import KazooClient, TransactionRequest
@@ -26,11 +30,13 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
     SessionExpiredError,
+    WriterNotClosedException,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent
 
+from ottla.store.paths import ancestors
 from ottla.store.port import (
     BadVersion,
     Check,
@@ -52,6 +58,8 @@ from ottla.store.port import (
     Watch,
 )
 
+log = logging.getLogger(__name__)
+
 _REFUSALS: Final[dict[type[Exception], type[StoreError]]] = {
     NodeExistsError: NodeExists,
     NoNodeError: NoNode,
@@ -67,6 +75,11 @@ _STATES: Final = {
 }
 
 
+_SILENCE: Final = 2 / 3
+"""The share of the session timeout for which a server may have been silent when kazoo reports
+SUSPENDED; what is left until the session may have expired is `1 - _SILENCE` of it."""
+_CLOSE_S: Final = 1.0
+"""How long a failed start waits for kazoo's threads to end."""
 _RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
 """Reconnects within a second; with kazoo's defaults the pause grows to a minute."""
 
@@ -75,30 +88,44 @@ class ZooKeeperStore(Store):
     def __init__(
         self, connect: str, *, session_timeout_ms: int, connection_timeout_ms: int | None = None
     ) -> None:
-        hosts, slash, chroot = connect.partition("/")
-        self._chroot = slash + chroot.strip("/")
+        hosts, _, chroot = connect.partition("/")
+        self._chroot = f"/{chroot.strip('/')}".rstrip("/")
         self._connect_s = (connection_timeout_ms or session_timeout_ms) / 1000
+        self._overdue_s = session_timeout_ms / 1000 * (1 - _SILENCE)
         self._client = KazooClient(
             hosts=hosts, timeout=session_timeout_ms / 1000, connection_retry=_RECONNECT
         )
         self._opened = False
         self._state = Session.EXPIRED
+        self._sessions: list[int] = []
         self._listeners: list[Callable[[Session], None]] = []
-        self._new_session = asyncio.Event()
-        """Set when kazoo has a new session that `start` has not returned yet."""
+        self._connected = asyncio.Event()
+        """Whether kazoo is connected; after an expiry it opens the next session itself."""
+        self._overdue: asyncio.TimerHandle | None = None
+
+    @property
+    def sessions(self) -> Sequence[int]:
+        return self._sessions
 
     async def start(self) -> None:
         if not self._opened:
             await self._open()
             self._opened = True
-        await self._new_session.wait()  # after an expiry kazoo opens the next session itself
-        self._new_session.clear()
-        self._set_state(Session.CONNECTED)
+        try:
+            async with asyncio.timeout(self._connect_s):
+                await self._connected.wait()
+        except TimeoutError as error:
+            raise self._no_reply() from error
+        if self._state is Session.EXPIRED:
+            self._sessions.append(self._client.client_id[0])
+            self._set_state(Session.CONNECTED)
 
     async def close(self) -> None:
         self._state = Session.EXPIRED
-        await asyncio.to_thread(self._client.stop)
-        await asyncio.to_thread(self._client.close)
+        self._cancel_overdue()
+        if self._opened:
+            self._opened = False
+            await asyncio.to_thread(self._close_client)
 
     def on_session(self, listener: Callable[[Session], None]) -> None:
         self._listeners.append(listener)
@@ -143,29 +170,58 @@ class ZooKeeperStore(Store):
 
         self._client.add_listener(listen)
         try:
-            await asyncio.to_thread(self._connect)
-        except KazooTimeoutError as error:
+            async with asyncio.timeout(self._connect_s):
+                await asyncio.to_thread(self._client.start_async)
+                await self._connected.wait()
+                await self._create_chroot()
+        except (TimeoutError, StoreUnavailable, StoreError) as error:
             self._client.remove_listener(listen)
-            raise StoreUnavailable(
-                errno.ETIMEDOUT, f"no reply within {self._connect_s:g} s"
-            ) from error
+            # kazoo's stop waits for its own thread, which may be waiting for the server
+            closing = threading.Thread(target=self._close_client, daemon=True)
+            closing.start()
+            await asyncio.to_thread(closing.join, _CLOSE_S)
+            raise self._no_reply() from error
 
-    def _connect(self) -> None:
-        self._client.start(timeout=self._connect_s)
-        if self._chroot:
-            self._client.ensure_path(self._chroot)
-            self._client.chroot = self._chroot
+    async def _create_chroot(self) -> None:
+        for path in (*ancestors(self._chroot), self._chroot) if self._chroot else ():
+            with suppress(NodeExists):
+                await _reply(self._client.create_async(path), path)
+        self._client.chroot = self._chroot
+
+    def _close_client(self) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        except WriterNotClosedException:
+            log.warning("connection to ZooKeeper did not close in time; leaving it")
+
+    def _no_reply(self) -> StoreUnavailable:
+        return StoreUnavailable(errno.ETIMEDOUT, f"no reply within {self._connect_s:g} s")
 
     def _on_kazoo_state(self, state: str) -> None:
         """Called on the event loop when kazoo reports a state."""
         session = _STATES[state]
-        if session is Session.CONNECTED and self._state is Session.EXPIRED:
-            self._new_session.set()  # a new session, for the next `start`
+        if session is Session.CONNECTED:
+            self._connected.set()
         else:
+            self._connected.clear()
+        if self._state is not Session.EXPIRED:  # else the next session is not started yet
             self._set_state(session)
 
     def _set_state(self, state: Session) -> None:
         self._state = state
+        self._cancel_overdue()
+        if state is Session.SUSPENDED:
+            loop = asyncio.get_running_loop()
+            self._overdue = loop.call_later(self._overdue_s, self._notify, Session.OVERDUE)
+        self._notify(state)
+
+    def _cancel_overdue(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _notify(self, state: Session) -> None:
         for listener in self._listeners:
             asyncio.get_running_loop().call_soon(listener, state)
 
@@ -216,7 +272,7 @@ def _translate(error: Exception, path: str, index: int = 0) -> Exception:
 
 def _node(reply: Any) -> Node:
     data, stat = reply
-    return Node(data, stat.version, stat.czxid, stat.ephemeralOwner != 0)
+    return Node(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid)
 
 
 def _node_or_none(reply: Any) -> Node | None:

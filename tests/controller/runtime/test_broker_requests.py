@@ -12,7 +12,7 @@ from ottla.controller.runtime.broker_requests import FULL, Request, requests
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
-from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, VERSIONS
 from tests.controller.transcript import COMMANDS, Actor, topic_id
 
 T0 = TopicPartition("t", 0)
@@ -28,10 +28,20 @@ def sent(command: str, *before: str) -> list[Request]:
 
 
 def decoded(request: Request) -> Any:
-    view = memoryview(request.frame(7, "controller"))[4:]
-    call = wire.parse_call(view)
-    assert (call.key, call.correlation_id, call.client_id) == (request.key, 7, "controller")
-    return wire.decode(call, view)
+    view = memoryview(frame(request))[4:]
+    return wire.decode(wire.parse_call(view), view)
+
+
+def frame(request: Request) -> bytes:
+    newest = VERSIONS[request.key][-1]
+    return wire.encode_request(request.key, newest, 7, "controller", request.fields)
+
+
+def replied(request: Request, answer: wire.Fields) -> Any:
+    """The answer as it arrives after encoding and decoding."""
+    call = wire.parse_call(memoryview(frame(request))[4:])
+    reply = memoryview(wire.reply(call, answer))[4:]
+    return wire.decode_reply(call.key, call.version, reply)
 
 
 @pytest.mark.spec("CTL-24", "CTL-36", "CTL-37", "CTL-18")
@@ -67,7 +77,6 @@ def test_a_topic_being_deleted_is_told_with_leader_minus_two_and_stopped_with_de
 @pytest.mark.spec("CTL-53")
 def test_replies_become_events() -> None:
     _, led, _ = sent("elected 4 1@20 t-0=1/1/1")
-    view = memoryview(led.frame(1, "c"))[4:]
     answer = {
         "error_code": ErrorCode.none,
         "topics": [
@@ -79,8 +88,7 @@ def test_replies_become_events() -> None:
             }
         ],
     }
-    frame = memoryview(wire.reply(wire.parse_call(view), answer))[4:]
-    assert led.event(frame) == LeaderAndIsrReplied(
+    assert led.event(replied(led, answer)) == LeaderAndIsrReplied(
         led.broker.id, led.broker.epoch, {T0: ErrorCode.kafka_storage_error}
     )
 
@@ -89,17 +97,13 @@ def test_replies_become_events() -> None:
 def test_a_refused_stop_replica_counts_for_every_replica_it_named() -> None:
     _, stopped = sent("delete t", "elected 4 1 t-0=1/1/1 t-1=1/1/1")
     assert stopped.key == STOP_REPLICA
-    view = memoryview(stopped.frame(1, "c"))[4:]
-    answer = {"error_code": ErrorCode.stale_controller_epoch, "partition_errors": []}
-    frame = memoryview(wire.reply(wire.parse_call(view), answer))[4:]
-    event = stopped.event(frame)
+    answer = {"error_code": ErrorCode.unknown_server_error, "partition_errors": []}
+    event = stopped.event(replied(stopped, answer))
     assert isinstance(event, StopReplicaReplied)
-    assert set(event.codes.values()) == {ErrorCode.stale_controller_epoch}
+    assert set(event.codes.values()) == {ErrorCode.unknown_server_error}
     assert len(event.codes) == 2
 
 
 def test_a_reply_to_update_metadata_means_nothing_more() -> None:
     live, *_ = sent("elected 4 1")
-    view = memoryview(live.frame(1, "c"))[4:]
-    frame = memoryview(wire.reply(wire.parse_call(view), {"error_code": ErrorCode.none}))[4:]
-    assert live.event(frame) is None
+    assert live.event(replied(live, {"error_code": ErrorCode.none})) is None

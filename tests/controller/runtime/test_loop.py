@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import cast
+from uuid import UUID
 
 import pytest
 
@@ -11,21 +10,22 @@ from ottla.controller.events import ElectionKind, NewTopic
 from ottla.controller.topics import Created
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
+from ottla.shared_state.registration import Registration
 from ottla.store import paths
 from ottla.store.memory import MemoryStore
 from ottla.store.nodes import (
     ControllerEpochNode,
     ControllerNode,
     LogDirEventNode,
+    LogDirsNode,
     PartitionsNode,
     ReassignmentNode,
     StateNode,
     TopicNode,
 )
 from ottla.store.port import Node as Stored
-from ottla.store.port import Session, StoreUnavailable
 from tests.fakes.control_plane import Node, control_plane, settle, until
-from tests.fakes.virtual_loop import run
+from tests.fakes.virtual_loop import LoopClock, run
 
 T0 = TopicPartition("t", 0)
 
@@ -177,95 +177,28 @@ def test_a_replaced_controller_cannot_write_any_more() -> None:
     run(story())
 
 
-@pytest.mark.spec("CTL-23", "CTL-28", "CTL-29")
-def test_after_its_session_expired_a_broker_registers_anew_and_stands_again() -> None:
+@pytest.mark.spec("REP-71")
+def test_a_broker_registered_with_other_disks_leaves_the_isrs_and_then_they_are_remembered() -> (
+    None
+):
     async def story() -> None:
         async with control_plane() as plane:
-            one = await plane.start(1)
+            one, two = await plane.start(1), await plane.start(2)
             await settle()
-            await create(one, "t", 1)
-            before = one.registration.epoch
-            plane.ensemble.expire(cast(MemoryStore, one.store))
-            await until(lambda: one.loop.state.epoch == 2)
-            assert one.registration.epoch > before
-            await until(lambda: leader(one) == 1)
-
-    run(story())
-
-
-@pytest.mark.spec("CTL-28", "CTL-29")
-def test_who_waits_when_the_session_expires_is_told_to_ask_the_next_controller() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await settle()
-            number, answer = one.loop.open_request()
-            plane.ensemble.expire(cast(MemoryStore, one.store))
-            with pytest.raises(KafkaError) as refused:
-                await answer
-            assert refused.value.code is ErrorCode.not_controller
-            assert number > 0
-
-    run(story())
-
-
-def test_a_store_that_cannot_be_reached_for_a_while_delays_and_loses_nothing() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await settle()
-            store = cast(MemoryStore, one.store)
-            store.turn(Session.SUSPENDED)
-            with pytest.raises(KafkaError) as refused:  # at once: who asks again is not forgotten
-                await one.controller.create_topics([NewTopic("t")], 60_000)
-            assert refused.value.code is ErrorCode.not_controller
-            store.turn(Session.CONNECTED)
-            await create(one, "u", 1)
-            assert leader(one, TopicPartition("u", 0)) == 1
-
-    run(story())
-
-
-def test_a_store_that_falls_silent_just_after_the_election_delays_the_start() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            store = cast(MemoryStore, one.store)
-
-            def silence(_: str) -> None:
-                store.turn(Session.SUSPENDED)
-                asyncio.get_running_loop().call_later(2, store.turn, Session.CONNECTED)
-
-            await store.delete(paths.CONTROLLER)
-            await store.watch_data(paths.CONTROLLER_EPOCH, silence)
-            await asyncio.sleep(10)
-            assert one.controller.is_active
-            assert one.loop.state.epoch == 2
-            await create(one, "t", 1)
-
-    run(story())
-
-
-@pytest.mark.spec("CTL-23")
-def test_a_session_that_cannot_be_opened_again_at_once_is_tried_until_it_can() -> None:
-    class Reluctant(MemoryStore):
-        refusals = 3
-
-        async def start(self) -> None:
-            if self.session and self.refusals:
-                self.refusals -= 1
-                raise StoreUnavailable("not yet")
-            await super().start()
-
-    async def story() -> None:
-        async with control_plane() as plane:
-            store = Reluctant(plane.ensemble)
-            one = await plane.start(1, store=store)
-            plane.ensemble.expire(store)
-            await asyncio.sleep(10)
-            assert store.refusals == 0
-            assert one.controller.is_active
-            assert one.loop.state.epoch == 2
+            await create(one, "t", 2)
+            old, new = (LogDirsNode({UUID(int=number): "/data"}) for number in (1, 2))
+            await one.store.create(paths.log_dirs(two.id), old.encode())
+            await plane.kill(2)
+            await until(lambda: leader(one) == NO_BROKER)
+            back = MemoryStore(plane.ensemble)
+            await back.start()
+            registration = Registration(back, LoopClock(), two.id)
+            registration.log_dirs = new
+            await registration.register()
+            await until(lambda: two.id in one.loop.state.brokers)
+            assert (await stored(one, paths.log_dirs(two.id))).data == new.encode()
+            state = StateNode.decode((await stored(one, paths.partition_state(T0))).data)
+            assert (state.leader, state.isr) == (NO_BROKER, ())
 
     run(story())
 

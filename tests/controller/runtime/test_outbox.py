@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from ottla.controller.state import BrokerState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.model.metrics import Registry
+from ottla.net.broker_link import LinkReply
 from ottla.protocol import wire
 from ottla.protocol.interbroker import UPDATE_METADATA
 from tests.fakes.virtual_loop import LoopClock, run
@@ -34,17 +36,20 @@ def request(broker: BrokerState, epoch: int) -> Request:
 class Recorder:
     """A broker that answers, or does not."""
 
+    reply_ms = 30_000
+
     def __init__(self) -> None:
-        self.received: list[int] = []
+        self.received: list[object] = []
         self.in_flight = 0
         self.failures = 0
+        self.refusals: list[ErrorCode] = []
         self.closed = 0
         self.silent = False
 
     def open(self, broker: BrokerState) -> BrokerLink:
         return self
 
-    async def call(self, frame: bytes) -> bytes:
+    async def ask(self, key: int, fields: wire.Fields, timeout_ms: int) -> LinkReply:
         self.in_flight += 1
         assert self.in_flight == 1, "one request at a time"
         try:
@@ -54,13 +59,14 @@ class Recorder:
             if self.failures:
                 self.failures -= 1
                 raise ConnectionResetError
-            call = wire.parse_call(memoryview(frame)[4:])
-            self.received.append(wire.decode(call, memoryview(frame)[4:]).controller_epoch)
-            return wire.reply(call, {"error_code": ErrorCode.none})[4:]
+            code = self.refusals.pop(0) if self.refusals else ErrorCode.none
+            if code is ErrorCode.none:
+                self.received.append(fields["controller_epoch"])
+            return LinkReply(8, SimpleNamespace(error_code=code))
         finally:
             self.in_flight -= 1
 
-    async def close(self) -> None:
+    def close(self) -> None:
         self.closed += 1
 
 
@@ -81,6 +87,26 @@ def test_requests_arrive_in_order_one_at_a_time_and_are_repeated_until_answered(
             box.close()
         assert links.received == [1, 2, 3]
         assert links.closed == 1
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-24", "CTL-39")
+@pytest.mark.parametrize("code", [ErrorCode.stale_controller_epoch, ErrorCode.stale_broker_epoch])
+def test_a_request_refused_for_a_stale_epoch_is_not_delivered_and_holds_up_the_next(
+    code: ErrorCode,
+) -> None:
+    async def story() -> None:
+        links = Recorder()
+        links.refusals = [code] * 3
+        async with asyncio.TaskGroup() as tasks:
+            box = await outbox(links, tasks, [])
+            box.update({ONE.id: ONE})
+            box.send(request(ONE, epoch) for epoch in (1, 2))
+            await asyncio.sleep(60)
+            box.close()
+        assert links.refusals == []
+        assert links.received == [1, 2]
 
     run(story())
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from ottla.coordinator.executor import perform
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.join import JoinRequest
@@ -63,6 +64,7 @@ class Scene:
     # What a runtime does
 
     def execute(self, outcome: Outcome[Any], producer: int = NO_PRODUCER) -> Any:
+        perform(outcome.effects)
         for op in outcome.timers:
             self.timers.pop(op.key, None)
             if isinstance(op, SetTimer):

@@ -7,6 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
+from ottla.coordinator.executor import perform
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, SyncReply
 from ottla.model.errors import ErrorCode
@@ -63,7 +64,7 @@ def test_whoever_waits_hears_that_the_group_is_coordinated_elsewhere() -> None:
     scene = Scene()
     joined = scene.stable(2)
     waiting = scene.start_join(joined[0].member_id)
-    scene.shard.unloaded()
+    perform(scene.shard.unloaded())
     assert waiting[0].error is ErrorCode.not_coordinator
     assert not scene.shard.groups
 
@@ -74,7 +75,7 @@ def test_whoever_waits_for_an_assignment_hears_it_too() -> None:
     waiting = [scene.start_join() for _ in range(2)]
     scene.pass_ms(1)
     synced = scene.start_sync(waiting[1][0])
-    scene.shard.unloaded()
+    perform(scene.shard.unloaded())
     assert synced[0].error is ErrorCode.not_coordinator
 
 

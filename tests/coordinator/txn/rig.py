@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from ottla.broker.transaction_coordinator import (
+    ClusterAccess,
     TransactionCoordinator,
     build_transaction_coordinator,
 )
@@ -27,6 +28,7 @@ from ottla.replica.flush_loop import Ring
 from ottla.replica.transaction_verification import TransactionalBatch
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.links import NoOtherBroker
 
 STATE = TopicPartition(TRANSACTION_STATE, 0)
 OTHER_TP = TopicPartition("u", 0)
@@ -62,7 +64,8 @@ class TxnSide:
         self.timers = timers
         self.parts: TransactionCoordinator = build_transaction_coordinator(
             side.config, side.data, ground, self.offsets,
-            next_producer_id=self._next_id, spawn=tasks.create_task,
+            cluster=ClusterAccess(NoOtherBroker(), side.store, self._next_id),
+            spawn=tasks.create_task,
         )  # fmt: skip
         self.txns = self.parts.service
 

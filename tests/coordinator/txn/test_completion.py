@@ -13,8 +13,7 @@ from ottla.coordinator.txn.marker_results import LAST_RETRY_MS
 from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.state import TxnState
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import LeaderEpoch, TopicPartition
-from ottla.replica.transitions import PartitionStop
+from ottla.model.ids import TopicPartition
 from tests.coordinator.txn.rig import ID, OTHER_TP, TxnSide, txn_side
 from tests.fakes.data_side import TP
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -140,7 +139,7 @@ def test_markers_go_on_being_tried_after_an_unexpected_failure() -> None:
     run(story())
 
 
-def test_a_partition_that_is_deleted_and_has_no_log_here_needs_no_marker() -> None:
+def test_a_partition_that_metadata_and_store_lack_needs_no_marker() -> None:
     async def story() -> None:
         async with txn_side() as rig:
             unknown = {TP: E.unknown_topic_or_partition}
@@ -150,8 +149,7 @@ def test_a_partition_that_is_deleted_and_has_no_log_here_needs_no_marker() -> No
             rig.side.forget(TP)
             await rig.side.until(10 * LAST_RETRY_MS)
             assert await state(rig) is TxnState.PREPARE_COMMIT, "the metadata may be incomplete"
-            deleted = PartitionStop(TP, LeaderEpoch(-2), delete=True)
-            await rig.side.services.transitions.stop_replicas([deleted])
+            await rig.side.delete_topic(TP.topic)
             await rig.side.until(15 * LAST_RETRY_MS)
             assert await state(rig) is TxnState.COMPLETE_COMMIT
             assert moody.moods, "it did not wait for better answers"

@@ -21,13 +21,13 @@ HERE, GONE = TopicPartition("here", 0), TopicPartition("gone", 0)
 @pytest.mark.spec("TXN-38")
 @pytest.mark.parametrize("code", ErrorCode)
 def test_no_refusal_stands_for_a_marker_while_the_topic_exists(code: ErrorCode) -> None:
-    missing = missing_markers({HERE: code}, lambda _: False)
+    missing = missing_markers({HERE: code})
     assert missing == ({} if code in MARKER_TAKEN else {HERE: code})
 
 
 def test_only_a_deleted_topic_needs_no_marker() -> None:
     unknown = ErrorCode.unknown_topic_or_partition
-    missing = missing_markers({HERE: unknown, GONE: unknown}, lambda one: one == GONE)
+    missing = missing_markers({HERE: unknown, GONE: unknown}, {GONE})
     assert missing == {HERE: unknown}
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.protocol import wire
 from ottla.protocol.hot import Endpoint, ProducedPartition, decode_produce, produce_reply
-from ottla.protocol.hot.produce import MAX_PARTITIONS
+from ottla.protocol.hot.produce_request import MAX_PARTITIONS
 from ottla.protocol.schema import Kind, message
 from tests.protocol.samples import any_fields, filled, sparse
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.protocol.records.batch import build, crc_ok
+from ottla.protocol.records.batch import Pair, build, build_plain, crc_ok
 from ottla.protocol.records.header import CONTROL_BIT, TRANSACTIONAL_BIT
 from ottla.protocol.records.record import NewRecord
-from ottla.protocol.records.small_batch import Pair, build_plain
 
 KEYS = st.binary(max_size=300)
 PAIRS = st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=20_000)), min_size=1, max_size=20)

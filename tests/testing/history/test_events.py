@@ -9,6 +9,7 @@ from ottla.testing.history import (
     Ended,
     Event,
     Fault,
+    Leads,
     OffsetRead,
     Outcome,
     Owns,
@@ -34,6 +35,7 @@ ONE_OF_EACH: list[Event] = [
     Reset("g", "t-0", 5),
     Pipe("t", "u"),
     Retention("t-0", start=1),
+    Leads(1, "t-0", 5, 100, 61),
     Fault("kill -9", 60),
 ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.cli.connection import admin_connection
+from ottla.cli.kafka import user_configs
 from ottla.cli.kafka.arguments import Arguments, ToolError, properties
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import ConfigEntry, ConfigSource, Resource, ResourceKind
@@ -46,19 +47,33 @@ def run(arguments: Sequence[str]) -> int:
         ("describe", "alter"),
         "Command must include exactly one action: --describe, --alter",
     )
-    kind, name = _entity(parser, options)
+    users = options.entity_type == "users" or options.user is not None
+    kind, name = (None, options.user or options.entity_name) if users else _entity(parser, options)
     try:
         with admin_connection(bootstrap(options)) as admin:
-            if action == "describe":
+            if kind is None:
+                _users(admin, action, name, options)
+            elif action == "describe":
                 _describe(admin, kind, name, everything=options.all)
             else:
                 _alter(admin, kind, name, options)
     except (ToolError, KafkaError) as error:
-        command_line = " ".join(arguments)
+        command_line = " ".join(_without_passwords(arguments))
         print(f"Error while executing config command with args '{command_line}'", file=sys.stderr)
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _without_passwords(arguments: Sequence[str]) -> list[str]:
+    return [re.sub(r"password=[^,\]]*", "password=[hidden]", text) for text in arguments]
+
+
+def _users(admin: Admin, action: str, name: str | None, options: Namespace) -> None:
+    if action == "describe":
+        user_configs.describe(admin, name)
+    else:
+        user_configs.alter(admin, name, options, listed_pairs)
 
 
 def _entity(parser: Arguments, options: Namespace) -> tuple[ResourceKind, str | None]:
@@ -73,7 +88,7 @@ def _entity(parser: Arguments, options: Namespace) -> tuple[ResourceKind, str | 
     if options.entity_type not in KINDS:
         parser.error(
             f"Invalid entity type {options.entity_type}, the entity type must be one of "
-            f"{', '.join(KINDS)}"
+            f"{', '.join(KINDS)}, users"
         )
     return KINDS[options.entity_type], "" if options.entity_default else options.entity_name
 
@@ -173,7 +188,15 @@ def _parser() -> Arguments:
     parser.cluster()
     for flag in ("describe", "alter", "all", "entity-default", "broker-defaults"):
         parser.flag(f"--{flag}")
-    for option in ("entity-type", "entity-name", "topic", "broker", "broker-logger", "group"):
+    for option in (
+        "entity-type",
+        "entity-name",
+        "topic",
+        "broker",
+        "broker-logger",
+        "group",
+        "user",
+    ):
         parser.add_argument(f"--{option}")
     parser.add_argument("--add-config", action="append")
     parser.add_argument("--add-config-file", type=Path)

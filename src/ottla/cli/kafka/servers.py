@@ -9,7 +9,9 @@ import asyncio
 from argparse import Namespace
 from typing import Final
 
-from ottla.cli.profile.cluster import DEFAULT_SERVER
+from ottla.cli.kafka.arguments import properties
+from ottla.cli.profile.cluster import DEFAULT_SERVER, Cluster
+from ottla.cli.profile.profiles import SERVERS
 from ottla.model.errors import UserError
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode
@@ -25,9 +27,10 @@ def bootstrap(options: Namespace) -> str:
     named: str | None = options.bootstrap_server or getattr(options, "broker_list", None)
     if options.zookeeper and named:
         raise UserError("--zookeeper and --bootstrap-server: give one of them")
+    settings = properties(getattr(options, "command_config", None))
     if options.zookeeper:
-        return asyncio.run(registered(options.zookeeper))
-    return named or DEFAULT_SERVER
+        return Cluster(asyncio.run(registered(options.zookeeper)), settings)
+    return Cluster(named or settings.get(SERVERS) or DEFAULT_SERVER, settings)
 
 
 async def registered(connect: str, *, patience_ms: int = CONNECT_MS) -> str:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from ottla.cli.profile.profiles import SERVERS, Profiles, file_path, load, usable
 from ottla.config.client import ClientConfig
+from ottla.config.properties import read_file
+from ottla.model.errors import UserError
 
 DEFAULT_SERVER: Final = "localhost:9092"
 SERVERS_VARIABLE: Final = "OTTLA_BOOTSTRAP_SERVER"
@@ -51,8 +54,16 @@ def chosen(options: ClusterOptions, profiles: Profiles) -> Cluster:
     return Cluster(servers, properties)
 
 
-def resolved(after: str | None, before: str | None, profile: str | None) -> Cluster:
-    """The cluster to use, with the environment and the user's profiles."""
+def resolved(
+    after: str | None, before: str | None, profile: str | None, file: Path | None = None
+) -> Cluster:
+    """The cluster to use, with the environment, the user's profiles and a file of settings."""
+    if file is not None:
+        if profile is not None:
+            raise UserError("--profile and --command-config: give one of them")
+        settings = read_file(file)
+        servers = after or before or settings.get(SERVERS) or os.environ.get(SERVERS_VARIABLE)
+        return Cluster(servers or DEFAULT_SERVER, settings)
     named = profile or os.environ.get(PROFILE_VARIABLE) or None
     options = ClusterOptions(after, before, named, os.environ.get(SERVERS_VARIABLE) or None)
     if named is None and (options.after or options.before or options.variable):

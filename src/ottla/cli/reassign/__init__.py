@@ -7,4 +7,5 @@ The plan is the file that Kafka's own tool takes:
 - `execute`  begins the moves of a plan
 - `verify`   says which of them are done
 - `moves`    plans: reading, writing, proposing (pure)
+- `progress` waits until partitions have moved
 """

@@ -14,6 +14,7 @@
 - `replicas`      elections and reassignments
 - `log_dirs`      log directories and the replicas in them
 - `acls`          ACLs
+- `scram_users`   SCRAM credentials of users
 - `brokers`       the cluster, its brokers and features
 
 Calls that name several items return `Outcomes`, a dict with a result or an exception for each;

@@ -18,6 +18,7 @@ from ottla.client.admin import groups as _groups
 from ottla.client.admin import log_dirs as _log_dirs
 from ottla.client.admin import offsets as _offsets
 from ottla.client.admin import replicas as _replicas
+from ottla.client.admin import scram_users as _scram_users
 from ottla.client.admin import topics as _topics
 from ottla.client.admin import transactions as _transactions
 from ottla.client.admin.acls import EVERY_RULE, AclFilter, AclRule
@@ -28,6 +29,7 @@ from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
 from ottla.client.admin.replicas import ElectionKind, Reassignment
+from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.session import Outcomes, Session
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Topic
 from ottla.client.admin.transactions import (
@@ -307,6 +309,18 @@ class Admin(Session):
     async def delete_acls(self, filters: Iterable[Filter]) -> Outcomes[AclFilter, list[AclRule]]:
         """Delete ACLs; by filter, the ones that were deleted."""
         return await _acls.delete_acls(self, filters)
+
+    async def alter_user_scram_credentials(
+        self, changes: Iterable[ScramUpsertion | ScramDeletion]
+    ) -> Outcomes[str, None]:
+        """Set and delete SCRAM credentials; the outcome for each user."""
+        return await _scram_users.alter_user_scram_credentials(self, changes)
+
+    async def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None
+    ) -> Outcomes[str, dict[str, int]]:
+        """Mechanisms and iterations of the credentials of these users, or of all."""
+        return await _scram_users.describe_user_scram_credentials(self, users)
 
     async def describe_cluster(self) -> ClusterInfo:
         """The cluster's id, its controller and its brokers."""

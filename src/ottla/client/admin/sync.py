@@ -19,6 +19,7 @@ from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
 from ottla.client.admin.replicas import ElectionKind, Reassignment
+from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.session import Outcomes
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Topic
 from ottla.client.admin.transactions import (
@@ -318,6 +319,18 @@ class Admin:
     def delete_acls(self, filters: Iterable[Filter]) -> Outcomes[AclFilter, list[AclRule]]:
         """Delete ACLs; by filter, the ones that were deleted."""
         return self.wait_for(lambda admin: admin.delete_acls(filters))
+
+    def alter_user_scram_credentials(
+        self, changes: Iterable[ScramUpsertion | ScramDeletion]
+    ) -> Outcomes[str, None]:
+        """Set and delete SCRAM credentials; the outcome for each user."""
+        return self.wait_for(lambda admin: admin.alter_user_scram_credentials(changes))
+
+    def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None
+    ) -> Outcomes[str, dict[str, int]]:
+        """Mechanisms and iterations of the credentials of these users, or of all."""
+        return self.wait_for(lambda admin: admin.describe_user_scram_credentials(users))
 
     def describe_cluster(self) -> ClusterInfo:
         """The cluster's id, its controller and its brokers."""

@@ -6,6 +6,7 @@
 - `fenced_writer`        store writes, fenced by the controller epoch
 - `broker_requests`      effects to request frames, replies to events
 - `outbox`               one ordered request queue per broker
+- `forwarding`           requests to the active controller from other brokers
 - `pending_requests`     requests that wait for the controller's reply
 - `metadata_waiter`      waits until the metadata cache shows a change
 - `metrics`              controller metrics

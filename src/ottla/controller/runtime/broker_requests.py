@@ -1,14 +1,14 @@
-"""Encodes the controller's three requests, and decodes the brokers' replies as events.
+"""The fields of the controller's three requests, and the brokers' replies as events.
 
-Owns which fields each request carries. Never sends. The newest versions are used: controller and
-brokers of one cluster run the same release.
+Owns which fields each request carries, and which errors mean that a request was not delivered.
+Never sends, never chooses a version: the link to the broker does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.config.listeners import PROTOCOLS
 from ottla.controller.effects import (
@@ -24,6 +24,7 @@ from ottla.controller.events import Event, LeaderAndIsrReplied, StopReplicaRepli
 from ottla.controller.state import BrokerState, ControllerState, Leadership
 from ottla.delay.slices import sliced
 from ottla.metadata.image import DELETED
+from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
     NO_BROKER,
     NO_EPOCH,
@@ -32,13 +33,21 @@ from ottla.model.ids import (
     TopicId,
     TopicPartition,
 )
-from ottla.protocol import wire
-from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, VERSIONS
+from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 
 INCREMENTAL: Final = 1
 FULL: Final = 2
 PARTITIONS_MAX: Final = 200
 """In one request."""
+NOT_DELIVERED: Final = frozenset(
+    {
+        ErrorCode.stale_controller_epoch,  # a newer controller exists: until we notice and resign
+        ErrorCode.stale_broker_epoch,  # the broker restarted: until we notice
+        ErrorCode.cluster_authorization_failed,  # until an operator allows it
+        ErrorCode.request_timed_out,  # the broker could not read the metadata store
+    }
+)
+"""The broker did nothing: the request is sent again."""
 
 Fields = dict[str, object]
 Item = TypeVar("Item", PartitionLeadership, StoppedReplica, PublishedPartition)
@@ -55,13 +64,8 @@ class Request(NamedTuple):
     names: Mapping[TopicId, str]
     """Topic names by id, because a LeaderAndIsr reply has only the ids."""
 
-    def frame(self, correlation_id: int, client_id: str) -> bytes:
-        version = VERSIONS[self.key][-1]
-        return wire.encode_request(self.key, version, correlation_id, client_id, self.fields)
-
-    def event(self, frame: memoryview) -> Event | None:
-        """The event of a reply, if the controller needs it."""
-        reply = wire.decode_reply(self.key, VERSIONS[self.key][-1], frame)
+    def event(self, reply: Any) -> Event | None:
+        """The event of a decoded reply, if the controller needs it."""
         if self.key == LEADER_AND_ISR:
             codes = {
                 TopicPartition(self.names[topic.topic_id], item.partition_index): item.error_code
@@ -95,8 +99,10 @@ def requests(state: ControllerState, sends: Iterable[Send]) -> Iterator[Request]
                 for stopped in sliced(send.replicas, PARTITIONS_MAX):
                     yield _stop_replica(state, send._replace(replicas=tuple(stopped)))
             case UpdateMetadata():
-                for published in sliced(send.partitions, PARTITIONS_MAX) or [()]:
-                    yield from _update_metadata(state, send._replace(partitions=tuple(published)))
+                slices = sliced(send.partitions, PARTITIONS_MAX) or [()]
+                for left, published in zip(reversed(range(len(slices))), slices, strict=True):
+                    part = send._replace(partitions=tuple(published))
+                    yield from _update_metadata(state, part, left)
 
 
 def _leader_and_isr(state: ControllerState, send: LeaderAndIsr) -> Request:
@@ -126,9 +132,12 @@ def _stop_replica(state: ControllerState, send: StopReplica) -> Request:
     return Request(broker, STOP_REPLICA, fields, deleted, {})
 
 
-def _update_metadata(state: ControllerState, send: UpdateMetadata) -> Iterable[Request]:
+def _update_metadata(
+    state: ControllerState, send: UpdateMetadata, requests_left: int
+) -> Iterable[Request]:
     shared = {
-        "type": INCREMENTAL,
+        "type": FULL if send.full else INCREMENTAL,
+        "requests_left": requests_left,
         "topic_states": _by_topic(send.partitions, _published, with_id=True),
         "live_brokers": [_broker(broker) for broker in state.brokers.values()],
     }

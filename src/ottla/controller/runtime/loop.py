@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -84,8 +85,6 @@ class ControllerLoop:
         self._arrived = asyncio.Event()
         self._outbox: Outbox | None = None
         self.state = ControllerState(registration.broker_id)
-        self._term: ControllerTerm | None = None
-        """Set from the moment this broker won the election."""
         self._just_started = True
         self.active_id: BrokerId = NO_BROKER
         self.first_election_done = asyncio.Event()
@@ -160,7 +159,8 @@ class ControllerLoop:
             log.warning("metadata store unavailable, controller retries: %s", error)
             self._pending.fail_all()  # clients retry; the events of these may be lost
             await asyncio.sleep(STORE_RETRY_S)
-            self.put(retry)  # it is unknown what was written: read everything again
+            if all(item is not retry for _, item in self._queue):
+                self.put(retry)  # it is unknown what was written: read everything again
         except RegistrationError:
             raise
         except Exception:
@@ -217,8 +217,12 @@ class ControllerLoop:
         self._outbox.update(step.state.brokers)
         async for request in in_slices(requests(step.state, step.sends), REQUESTS_AT_ONCE):
             self._outbox.send((request,))
-        for request_id, reply in step.replies:
-            self._pending.reply(request_id, reply)
+        for reply in step.replies:
+            give = partial(self._pending.reply, reply.request_id, reply.answer)
+            if reply.at_once or not step.sends:
+                give()
+            else:
+                self._outbox.after_delivery(give)
         if step.state.topics is not before.topics:
             new = step.state.topics.keys() - before.topics.keys()
             versions = {name: step.state.topics[name].version for name in new}
@@ -242,20 +246,27 @@ class ControllerLoop:
         """Become the controller if there is none."""
         controller = await self._reader.controller()
         restarted, self._just_started = self._just_started and controller is None, False
-        if controller is None:
-            self._term = await controller_election.try_to_become_controller(
+        term = None
+        if controller in (None, self.state.broker_id):  # ours if the reply to our write was lost
+            term = await controller_election.try_to_become_controller(
                 self._store, self.state.broker_id, self._clock.wall_ms()
             )
             controller = await self._reader.controller()
-        if self._term is not None and controller == self.state.broker_id:
-            await self._become_active(self._term, restarted=restarted)
-        else:
-            self.active_id = NO_BROKER if controller is None else controller
+        if term is not None and controller == self.state.broker_id:
+            await self._become_active(term, restarted=restarted)
+            return
+        if self.state.epoch > 0:
+            self._resign()
+        self.active_id = NO_BROKER if controller is None else controller
 
     async def _become_active(self, term: ControllerTerm, *, restarted: bool) -> None:
-        log.info("broker %d elected as controller, epoch %d", self.state.broker_id, term.epoch)
+        """With a term that this broker has already, read everything again."""
+        if term.epoch != self.state.epoch:
+            log.info("broker %d elected as controller, epoch %d", self.state.broker_id, term.epoch)
         elected = await self._reader.read_all(term)
         await self._handle(elected._replace(restarted=restarted))
+        if self.state.epoch != term.epoch:
+            return  # a newer controller was elected meanwhile; its node is watched
         self.active_id = self.state.broker_id
         for change in (PreferredElectionNodeChanged(), ReassignmentNodeChanged()):
             self.put(change)  # requests to an earlier controller
@@ -276,22 +287,24 @@ class ControllerLoop:
         self._outbox.close()
         self.state = ControllerState(self.state.broker_id, self.state.rules)
         self.active_id = NO_BROKER
-        self._term = None
         self._pending.fail_all()
 
     # the session
 
     def _session_changed(self, state: Session) -> None:
+        if state in (Session.SUSPENDED, Session.EXPIRED):
+            self._reader.forget_watches()
         if state is Session.EXPIRED:
             self._queue.clear()  # all items belong to the expired session
             self._pending.fail_all()
         self.put(state)
+        if state is Session.OVERDUE:
+            self._queue.rotate(1)  # before items that would wait for the store
 
     async def _session(self, state: Session) -> None:
         match state:
             case Session.EXPIRED:
                 self._resign()
-                self._reader.forget_watches()
                 await self._store.start()
                 await self._registration.register()
                 await self._elect()
@@ -299,6 +312,15 @@ class ControllerLoop:
                 await self._elect()  # an active controller reads everything again
             case Session.SUSPENDED:
                 return  # store calls fail until the state changes
+            case Session.OVERDUE:
+                if self.state.epoch == 0:
+                    return
+                log.warning(
+                    "broker %d resigns as controller: no contact with the metadata store for as "
+                    "long as its session lasts",
+                    self.state.broker_id,
+                )
+                self._resign()
 
     async def _balance(self, every_s: float) -> None:
         await asyncio.sleep(FIRST_BALANCE_S)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 from ottla.metadata.cache import MetadataCache
@@ -21,6 +22,10 @@ class MetadataWaiter:
         self._metadata = metadata
         self._waiting: list[tuple[Condition, asyncio.Future[None]]] = []
 
+    @property
+    def image(self) -> Image:
+        return self._metadata.image
+
     async def wait_for(self, condition: Condition) -> None:
         """Return once the condition is true of the image; the caller sets the timeout."""
         if condition(self._metadata.image):
@@ -32,6 +37,14 @@ class MetadataWaiter:
         finally:
             if entry in self._waiting:
                 self._waiting.remove(entry)
+
+    async def wait_for_brokers(self, timeout_ms: int) -> None:
+        """Return once the controller has sent the live brokers, or after the timeout."""
+        if self._metadata.image.brokers:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.wait_for(lambda image: bool(image.brokers))
 
     def on_image_changed(self) -> None:
         if not self._waiting:

@@ -4,6 +4,10 @@ Owns the queues: one per live broker. One request per broker is in flight, so a 
 in the order of the decisions. Never decides what to send, never writes to the store: the decisions
 behind the requests have been written.
 
+A request that the broker refuses as a whole, because of a stale epoch for instance, was not
+delivered either: it is sent again until the broker accepts it, or until the queue is closed because
+the broker left, has a new epoch, or this controller resigned.
+
 A queue is bounded. When a broker is so slow that its queue is full, the queue is dropped and the
 controller notified: it sends its full state once, instead of every step in between.
 """
@@ -13,50 +17,68 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol
+from itertools import count
+from typing import Any, Final, Protocol
 
 from ottla.controller.events import BrokerBehind, Event
-from ottla.controller.runtime.broker_requests import Request
+from ottla.controller.runtime.broker_requests import NOT_DELIVERED, Request
 from ottla.controller.runtime.metrics import ControllerMetrics
 from ottla.controller.state import BrokerState
-from ottla.model.errors import Disconnect
+from ottla.model.errors import Disconnect, ErrorCode
 from ottla.model.ids import BrokerId
+from ottla.protocol.wire import Fields
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID: Final = "controller"
 QUEUE_MAX: Final = 1_000
 RETRY_S: Final = 0.1
+DELIVERY_S: Final = 1.0
+"""How long a reply to a client waits for brokers that are slow or gone."""
 
 OnEvent = Callable[[Event], None]
 
 
+class LinkReply(Protocol):
+    @property
+    def body(self) -> Any:
+        """The decoded reply."""
+
+
 class BrokerLink(Protocol):
-    """A connection to one broker. The reply comes without its size; OSError on failure."""
+    """A connection to one broker, which chooses the version of each request."""
 
-    async def call(self, frame: bytes) -> bytes | memoryview: ...
+    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> LinkReply:
+        """The reply; OSError on failure."""
 
-    async def close(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class BrokerLinks(Protocol):
+    reply_ms: int
+    """How long a reply may take."""
+
     def open(self, broker: BrokerState) -> BrokerLink:
-        """Connects at the first call."""
+        """Connects at the first request; OSError if the broker has no address for us."""
 
 
 class BrokerQueue:
     """The request queue of one broker and the task that sends from it."""
 
     def __init__(
-        self, broker: BrokerState, link: BrokerLink, on_event: OnEvent, metrics: ControllerMetrics
+        self,
+        broker: BrokerState,
+        links: BrokerLinks,
+        on_event: OnEvent,
+        metrics: ControllerMetrics,
     ) -> None:
         self.broker = broker
-        self._link = link
+        self._links = links
+        self._link: BrokerLink | None = None
         self._on_event = on_event
         self._metrics = metrics
         self._queue: asyncio.Queue[Request] = asyncio.Queue(QUEUE_MAX)
-        self._correlation_id = 0
 
     @property
     def waiting(self) -> int:
@@ -72,6 +94,7 @@ class BrokerQueue:
             )
             while not self._queue.empty():
                 self._queue.get_nowait()
+                self._queue.task_done()
             self._on_event(BrokerBehind(self.broker.id))
             return
         self._queue.put_nowait(request)
@@ -80,24 +103,38 @@ class BrokerQueue:
         try:
             while True:
                 await self._deliver(await self._queue.get())
+                self._queue.task_done()
         finally:
-            await self._link.close()
+            if self._link is not None:
+                self._link.close()
+
+    async def delivered(self) -> None:
+        """Wait until the broker has replied to everything in the queue."""
+        await self._queue.join()
 
     async def _deliver(self, request: Request) -> None:
-        while True:
-            self._correlation_id += 1
-            frame = request.frame(self._correlation_id, CLIENT_ID)
+        for attempt in count():
             try:
-                with self._metrics.request(self.broker.id):
-                    reply = await self._link.call(frame)
-                event = request.event(memoryview(reply))
+                reply = await self._ask(request)
+                code: ErrorCode = reply.error_code
+                if code not in NOT_DELIVERED:
+                    break
+                problem = f"refused with {code.name}"
             except (OSError, Disconnect) as error:
-                log.info("no reply from broker %d, retrying: %s", self.broker.id, error)
-                await asyncio.sleep(RETRY_S)  # until its registration ends
-                continue
-            if event is not None:
-                self._on_event(event)
-            return
+                problem = f"no reply: {error}"
+            if attempt == 0:
+                log.info("request to broker %d failed, retrying: %s", self.broker.id, problem)
+            await asyncio.sleep(RETRY_S)  # until its registration ends
+        event = request.event(reply)
+        if event is not None:
+            self._on_event(event)
+
+    async def _ask(self, request: Request) -> Any:
+        if self._link is None:
+            self._link = self._links.open(self.broker)
+        with self._metrics.request(self.broker.id):
+            reply = await self._link.ask(request.key, request.fields, self._links.reply_ms)
+        return reply.body
 
 
 class Outbox:
@@ -123,14 +160,25 @@ class Outbox:
                 del self._queues[id]
         for id, broker in brokers.items():
             if id not in self._queues:
-                link = self._links.open(broker)
-                queue = BrokerQueue(broker, link, self._on_event, self._metrics)
+                queue = BrokerQueue(broker, self._links, self._on_event, self._metrics)
                 self._metrics.add_queue(id, partial(_waiting, queue))
                 self._queues[id] = (queue, self._tasks.create_task(queue.run()))
 
     def send(self, requests: Iterable[Request]) -> None:
         for request in requests:
             self._queues[request.broker.id][0].put(request)
+
+    def after_delivery(self, act: Callable[[], None]) -> None:
+        """Call `act` once all brokers have replied to what was sent so far, or after a second."""
+        self._tasks.create_task(self._act_after_delivery(act))
+
+    async def _act_after_delivery(self, act: Callable[[], None]) -> None:
+        queues = [queue for queue, _ in self._queues.values()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DELIVERY_S):
+                for queue in queues:
+                    await queue.delivered()
+        act()
 
     def close(self) -> None:
         self.update({})

@@ -8,7 +8,8 @@ anything.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from random import Random
 from typing import TypeVar
@@ -66,6 +67,7 @@ from ottla.store.nodes import (
     ConfigNode,
     ControllerNode,
     LogDirEventNode,
+    LogDirsNode,
     PartitionsNode,
     ReassignmentNode,
     StateNode,
@@ -85,10 +87,13 @@ class StoreReader:
         self._on_change = on_change
         self._dice = dice
         self._watched: set[str] = set()
+        self._connection = 0
+        """Counts how often all watches were lost: an earlier watch that still fires is ignored."""
 
     def forget_watches(self) -> None:
-        """Their session has expired."""
+        """Their session was suspended, or has expired."""
         self._watched.clear()
+        self._connection += 1
 
     async def controller(self) -> BrokerId | None:
         """The active controller; a node that cannot be parsed counts as none."""
@@ -117,6 +122,7 @@ class StoreReader:
                 *(f"{paths.LOG_DIR_EVENTS}/{name}" for name in log_dirs),
             ),
             ids=self._ids(topics),
+            lost_disks=brokers.lost_disks,
         )
 
     async def event(self, change: Change, state: ControllerState) -> Event | None:
@@ -144,8 +150,29 @@ class StoreReader:
     async def _brokers(self) -> LiveBrokersChanged:
         names = await self._children(paths.BROKER_IDS)
         ids = [BrokerId(int(name)) for name in names if name.isdigit()]
-        brokers = [_broker(id, await self._data(paths.broker(id))) for id in sorted(ids)]
-        return LiveBrokersChanged({broker.id: broker for broker in brokers if broker is not None})
+        nodes = {id: await self._data(paths.broker(id)) for id in sorted(ids)}
+        brokers = {id: _broker(id, node) for id, node in nodes.items()}
+        return LiveBrokersChanged(
+            {id: broker for id, broker in brokers.items() if broker is not None},
+            await self._lost_disks(nodes),
+        )
+
+    async def _lost_disks(
+        self, nodes: Mapping[BrokerId, Node | None]
+    ) -> dict[BrokerId, LogDirsNode]:
+        """Brokers registered with other log directories than the store remembers."""
+        registered = {
+            id: broker.log_dirs
+            for id, node in nodes.items()
+            if (broker := _decode(BrokerNode.decode, paths.broker(id), node)) is not None
+            and broker.log_dirs is not None
+        }
+        remembered = await self._store.get_many([paths.log_dirs(id) for id in registered])
+        return {
+            id: log_dirs
+            for (id, log_dirs), node in zip(registered.items(), remembered, strict=True)
+            if node is not None and node.data != log_dirs.encode()
+        }
 
     async def topics(self, loaded: Iterable[str]) -> TopicsReloaded:
         names = frozenset(await self._children(paths.TOPICS))
@@ -235,22 +262,33 @@ class StoreReader:
     async def _data(self, path: str) -> Node | None:
         if path in self._watched:
             return await self._store.get(path)
-        self._watched.add(path)
-        return await self._watcher(path).data(path)
+        with self._watching(path) as watcher:
+            return await watcher.data(path)
 
     async def _children(self, path: str) -> list[str]:
         watch = f"{path}/"  # distinct from a watch on the node's data
         if watch in self._watched:
             return await self._store.children(path)
-        self._watched.add(watch)
-        return await self._watcher(watch).children(path)
+        with self._watching(watch) as watcher:
+            return await watcher.children(path)
 
-    def _watcher(self, watch: str) -> Watcher:
+    @contextmanager
+    def _watching(self, watch: str) -> Iterator[Watcher]:
+        """Set this watch, for as long as the connection lasts and unless the read fails."""
+        connection = self._connection
+
         def fired(change: Change) -> None:
-            self._watched.discard(watch)
-            self._on_change(change)
+            if connection == self._connection:
+                self._watched.discard(watch)
+                self._on_change(change)
 
-        return Watcher(self._store, fired)
+        self._watched.add(watch)
+        try:
+            yield Watcher(self._store, fired)
+        except BaseException:
+            if connection == self._connection:
+                self._watched.discard(watch)
+            raise
 
 
 def new_topic_id(dice: Random) -> TopicId:
@@ -284,7 +322,12 @@ def _leadership(tp: TopicPartition, node: Node | None) -> Leadership | None:
     if state is None:  # the ISR is unknown: no leader until an operator decides
         return Leadership(NO_BROKER, (), NO_EPOCH, ControllerEpoch(0), node.version)
     return Leadership(
-        state.leader, state.isr, state.leader_epoch, state.controller_epoch, node.version
+        state.leader,
+        state.isr,
+        state.leader_epoch,
+        state.controller_epoch,
+        node.version,
+        node.modified,
     )
 
 

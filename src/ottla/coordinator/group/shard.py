@@ -19,10 +19,8 @@ from ottla.coordinator.group.classic.member import (
     ClassicMember,
     GroupPhase,
     JoinAnswer,
-    JoinReply,
     Protocol,
     SyncAnswer,
-    SyncReply,
 )
 from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
@@ -42,7 +40,7 @@ from ottla.coordinator.group.records import (
     offset_record,
 )
 from ottla.coordinator.group.settings import GroupSettings
-from ottla.coordinator.outcome import Outcome
+from ottla.coordinator.outcome import Effect, Outcome
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, ProducerId, TopicPartition
@@ -138,16 +136,17 @@ class GroupShard:
         draft.set(EXPIRE, limits.offsets_retention_check_interval_ms)
         return draft.outcome(None)
 
-    def unloaded(self) -> None:
+    def unloaded(self) -> Sequence[Effect]:
+        draft = Draft(-1)
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 continue  # has no waiting requests
             for member in group.members.values():
-                member.answer_join(JoinReply(ErrorCode.not_coordinator, member.id))
-                member.answer_sync(SyncReply(ErrorCode.not_coordinator))
+                member.answer_waiting(ErrorCode.not_coordinator, draft)
             group.move(GroupPhase.DEAD, group.since_ms)
             self._memory.note(group.id, 0)
         self.groups.clear()
+        return draft.effects
 
     # Members
 

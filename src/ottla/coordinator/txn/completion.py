@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
 from ottla.coordinator.deferred_reply import DeferredReply
@@ -64,7 +64,7 @@ class Unfinished(NamedTuple):
 class TransactionCompletion:
     """The `CompletionListener` of every shard of this broker.
 
-    `is_deleted` tells whether a partition's topic no longer exists.
+    `find_deleted` returns those of some partitions that no longer exist in the cluster.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class TransactionCompletion:
         markers: MarkerWriter,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         timers: Timers,
-        is_deleted: Callable[[TopicPartition], bool],
+        find_deleted: Callable[[Iterable[TopicPartition]], Awaitable[Collection[TopicPartition]]],
     ) -> None:
         self.markers = markers
         self._spawn = spawn
         self._timers = timers
-        self._is_deleted = is_deleted
+        self._find_deleted = find_deleted
         self.runtime: Runtime[TxnShard] | None = None
         """Set once the runtime, whose shards need this, is built."""
         self._under_way: dict[str, asyncio.Task[None] | None] = {}
@@ -167,7 +167,7 @@ class TransactionCompletion:
         if self._closed:
             del self._under_way[id]
             return
-        todo = Unfinished(txn, missing_markers(codes, self._is_deleted))
+        todo = Unfinished(txn, missing_markers(codes))
         if todo.left:
             _log_missing(todo, 1)
         else:
@@ -232,7 +232,9 @@ class TransactionCompletion:
         if todo is None or todo.decision is not txn:
             todo = _untried(txn)
         codes = await self._write_markers(txn, todo.left, self._owned(id).epoch)
-        missing = missing_markers(codes, self._is_deleted)
+        missing = missing_markers(codes)
+        if missing:
+            missing = missing_markers(missing, await self._find_deleted(missing))
         if ErrorCode.transaction_coordinator_fenced in missing.values():
             raise Fenced("a coordinator with a newer epoch has written markers for this producer")
         if missing:

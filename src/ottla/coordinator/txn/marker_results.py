@@ -7,7 +7,7 @@ checked in the coordinator's `Runtime`, and only that ends the retries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from ottla.model.errors import ErrorCode
@@ -29,7 +29,7 @@ MARKER_TAKEN: Final = frozenset(
 
 
 def missing_markers(
-    results: Mapping[TopicPartition, ErrorCode], is_deleted: Callable[[TopicPartition], bool]
+    results: Mapping[TopicPartition, ErrorCode], deleted: Collection[TopicPartition] = ()
 ) -> dict[TopicPartition, ErrorCode]:
     """The partitions that still need their marker, each with the error.
 
@@ -40,7 +40,7 @@ def missing_markers(
     return {
         partition: code
         for partition, code in results.items()
-        if code not in MARKER_TAKEN and not is_deleted(partition)
+        if code not in MARKER_TAKEN and partition not in deleted
     }
 
 

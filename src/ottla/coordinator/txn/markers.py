@@ -8,7 +8,7 @@ Markers on `__consumer_offsets` go through the group coordinator, which applies 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -54,11 +54,19 @@ class TransactionEnd(NamedTuple):
 
 
 class MarkerAppender:
-    def __init__(self, hosted: HostedPartitions, offsets: OffsetMarkers) -> None:
+    """`on_marker` is called for each partition and producer before a marker is written."""
+
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        offsets: OffsetMarkers,
+        on_marker: Callable[[TopicPartition, ProducerId], None],
+    ) -> None:
         self._appends = InternalAppender(hosted)
         self._hosted = hosted
         self._clock = hosted.environment.clock
         self._offsets = offsets
+        self._on_marker = on_marker
 
     def write(
         self, marking: TransactionEnd, partitions: Iterable[TopicPartition]
@@ -70,7 +78,9 @@ class MarkerAppender:
         for key in partitions:
             if self._is_taken(key, marking):
                 codes[key] = ErrorCode.invalid_producer_epoch
-            elif key.topic == CONSUMER_OFFSETS:
+                continue
+            self._on_marker(key, marking.producer.id)
+            if key.topic == CONSUMER_OFFSETS:
                 offsets.append(key)
             else:
                 plain.append(key)

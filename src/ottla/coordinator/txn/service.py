@@ -19,9 +19,10 @@ from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.add_partitions import verify
 from ottla.coordinator.txn.completion import TransactionCompletion
-from ottla.coordinator.txn.end_transaction import EndRequest
+from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION, EndRequest
 from ottla.coordinator.txn.init_producer_id import InitializedProducer, InitProducerIdRequest
 from ottla.coordinator.txn.markers import MarkerAppender
+from ottla.coordinator.txn.remote_coordinator import PartitionCheck, RemoteCoordinators
 from ottla.coordinator.txn.shard import ID_BYTES, TxnShard
 from ottla.coordinator.txn.state import (
     DECIDED,
@@ -66,12 +67,15 @@ class Transactions:
         markers: MarkerAppender,
         next_producer_id: Callable[[], Awaitable[ProducerId]],
         limits: Callable[[], TxnLimits],
+        *,
+        remote: RemoteCoordinators,
     ) -> None:
         self._runtime = runtime
         self._completion = completion
         self.markers = markers
         self._next_producer_id = next_producer_id
         self._limits = limits
+        self._remote = remote
         self._is_full = False  # the last new id was refused
 
     async def initialise(self, id: str, request: InitProducerIdRequest) -> InitializedProducer:
@@ -141,6 +145,58 @@ class Transactions:
         except KafkaError as refusal:
             return refusal.code
         return verify(txn, producer, partition)
+
+    def check_partition(self, check: PartitionCheck, done: Callable[[ErrorCode], object]) -> None:
+        """Call `done` once, with `none` if the partition is in the producer's open transaction.
+
+        Asks the coordinator of the transactional id, on whichever broker it is.
+        """
+        code = self._check_here(check, done)
+        if code is ErrorCode.not_coordinator:
+            self._check_elsewhere(check, done)
+        elif code is not None:
+            done(code)
+
+    async def require_partition(self, check: PartitionCheck) -> None:
+        """Return once the partition is in the open transaction; KafkaError if it is not.
+
+        Unless an awaited call comes first, what the caller appends next is part of it.
+        """
+        checked: DeferredReply[ErrorCode] = DeferredReply()
+        with self._remote.guards.guard(check.partition, check.producer.id) as guard:
+            self.check_partition(check, checked.settle)
+            code = guard.result(check, await checked)
+        if code is not ErrorCode.none:
+            raise KafkaError(code)
+
+    def _check_here(
+        self, check: PartitionCheck, done: Callable[[ErrorCode], object]
+    ) -> ErrorCode | None:
+        """The result if this broker coordinates the id and knows it now; None if `done` gets it."""
+        id, producer, partition, adds = check
+        if not adds:
+            return self.verify(id, producer, partition)
+        try:
+            commit = self.start_adding(id, producer, frozenset((partition,)), EPOCH_PER_TRANSACTION)
+        except KafkaError as refusal:
+            return refusal.code
+        except Exception:  # fails this partition only: the connection has other requests
+            log.exception("transactional id %s: cannot add partition %s", id, partition)
+            return ErrorCode.unknown_server_error
+        if commit is None:
+            return ErrorCode.none
+        commit.then(done)
+        return None
+
+    def _check_elsewhere(self, check: PartitionCheck, done: Callable[[ErrorCode], object]) -> None:
+        guards, partition, producer = self._remote.guards, check.partition, check.producer.id
+        guard = guards.open(partition, producer)
+
+        def on_reply(code: ErrorCode) -> None:
+            guards.close(partition, producer, guard)
+            done(guard.result(check, code))
+
+        self._remote.ask(self._runtime.partition_of(check.id), check, on_reply)
 
     async def end(self, id: str, request: EndRequest) -> Producer:
         """The client's producer id and epoch for its next transaction."""

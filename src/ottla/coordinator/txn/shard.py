@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
-from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
+from ottla.coordinator.outcome import NOTHING, Effect, Outcome, SetTimer
 from ottla.coordinator.txn import add_partitions
 from ottla.coordinator.txn.end_transaction import (
     EndRequest,
@@ -155,8 +155,9 @@ class TxnShard:
             ),
         )
 
-    def unloaded(self) -> None:
+    def unloaded(self) -> Sequence[Effect]:
         """No request waits in the shard; completions in progress check ownership themselves."""
+        return ()
 
     def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
         return self._abort_timed_out(now) if key == TIMEOUT_CHECK else self._expire_ids(now)

@@ -7,7 +7,8 @@ an offset is a binary search over base offsets.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import overload
 
 from ottla.log.segment.search import position_of
@@ -77,25 +78,28 @@ class SegmentList:
         self.generation += 1
         self._assign([*(segment for segment in self._segments if segment not in old), new])
 
-    def truncate_to(self, offset: Offset) -> Offset:
-        """Remove everything from the batch that holds `offset` on, durably; the new end offset.
+    def truncation_steps(self, offset: Offset) -> Iterator[tuple[Offset, Callable[[], None]]]:
+        """Remove everything from the batch that holds `offset` on: the end after each step, and
+        what must be synced before the next.
 
         Later segments are removed before earlier ones, so that a crash leaves no gap in the log.
         """
         self.generation += 1
+        removed: Segment | None = None
         for segment in reversed(list(self)):
             if segment.base_offset <= offset:
                 break
             self.remove(segment)
             segment.delete()
+            removed = segment
         active = self.active
-        active.files.disk.sync_dir(active.files.dir)
+        if removed is not None:
+            yield removed.base_offset, partial(active.files.disk.sync_dir, active.files.dir)
         position = position_of(active, offset)
         if position < active.size:  # an offset inside a batch: all of that batch is removed
             offset = min(offset, active.batch_at(position).base_offset)
         active.truncate_to(offset)
-        active.file().sync()
-        return offset
+        yield offset, active.file().source().sync
 
     def clear(self) -> None:
         """Delete all segments, the last first. The log needs a new one then."""

@@ -1,23 +1,20 @@
 """Hand-written codecs: Produce requests without a copy, Produce and Fetch replies.
 
-These three are most of what a broker reads and writes. kio would copy every record set out of a
-Produce request and cannot leave room for a file in a Fetch reply. `benchmarks/wire.py` measures the
-gain; the tests compare the bytes with kio's in every version.
+These three are most of what a broker and its clients read and write. kio would copy every record
+set and cannot leave room for a file in a Fetch reply. `benchmarks/wire.py` measures the gain; the
+tests compare the bytes with kio's in every version.
 
-- `produce`  the request, decoded in place, and its reply
-- `fetch`    the reply, as parts with the records of files between them
-- `shape`    requests shaped like the producer's last one, read in one step
-- `parts`    the encoding of parts of both replies
+- `produce_request`  decoded in place, encoded with record sets unchanged
+- `produce_reply`    encoded
+- `fetch`            the reply, encoded as parts with the records of files between them
+- `fetch_response`   the reply, decoded in place by consumers and followers
+- `parts`            the encoding of parts of these messages
 """
 
 from ottla.protocol.hot.fetch import FetchedPartition, Sized, fetch_reply
 from ottla.protocol.hot.parts import Endpoint
-from ottla.protocol.hot.produce import (
-    ProducedPartition,
-    ProduceRequest,
-    decode_produce,
-    produce_reply,
-)
+from ottla.protocol.hot.produce_reply import ProducedPartition, produce_reply
+from ottla.protocol.hot.produce_request import ProduceRequest, decode_produce
 
 __all__ = [
     "Endpoint",

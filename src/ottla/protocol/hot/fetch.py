@@ -26,14 +26,14 @@ from ottla.protocol.wire import Call
 INLINE_BYTES: Final = 16 * 1024  # records in memory below this are copied into their neighbours
 
 _TOP_7: Final = Struct(">ihi")
-_PARTITION_4: Final = Struct(">ihqq")
-_PARTITION_5: Final = Struct(">ihqqq")
+PARTITION_4: Final = Struct(">ihqq")
+PARTITION_5: Final = Struct(">ihqqq")
 _NOTHING_11: Final = Struct(">ihqqqiii")
 _NOTHING_12: Final = Struct(">ihqqqBiBB")
-_ABORTED: Final = Struct(">qq")
+ABORTED: Final = Struct(">qq")
 _ABORTED_FLEXIBLE: Final = Struct(">qqB")
 _EPOCH_END: Final = Struct(">iqB")
-_LEADER: Final = Struct(">iiB")
+LEADER: Final = Struct(">iiB")
 
 
 class Sized(Protocol):
@@ -144,7 +144,7 @@ def _size(records: Sized | bytes | memoryview) -> int:
 
 
 def _put_partition(out: bytearray, partition: FetchedPartition, version: int) -> None:
-    out += _PARTITION_5.pack(*partition[:5]) if version >= 5 else _PARTITION_4.pack(*partition[:4])
+    out += PARTITION_5.pack(*partition[:5]) if version >= 5 else PARTITION_4.pack(*partition[:4])
     flexible, aborted = version >= 12, partition.aborted
     if aborted is None:
         out += b"\0" if flexible else b"\xff\xff\xff\xff"
@@ -154,7 +154,7 @@ def _put_partition(out: bytearray, partition: FetchedPartition, version: int) ->
             if flexible:
                 out += _ABORTED_FLEXIBLE.pack(producer_id, first_offset, 0)
             else:
-                out += _ABORTED.pack(producer_id, first_offset)
+                out += ABORTED.pack(producer_id, first_offset)
     if version >= 11:
         out += INT32.pack(partition.preferred_read_replica)
 
@@ -167,6 +167,6 @@ def _put_tags(out: bytearray, partition: FetchedPartition) -> None:
     if partition.diverging_epoch is not None:
         present.append(tagged(0, _EPOCH_END.pack(*partition.diverging_epoch, 0)))
     if partition.current_leader is not None:
-        present.append(tagged(1, _LEADER.pack(*partition.current_leader, 0)))
+        present.append(tagged(1, LEADER.pack(*partition.current_leader, 0)))
     out.append(len(present))
     out += b"".join(present)

@@ -12,6 +12,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple
 
+from ottla.protocol.records.batch import build_plain
 from ottla.protocol.records.header import (
     ATTRIBUTES_AT,
     CODEC_BITS,
@@ -20,7 +21,6 @@ from ottla.protocol.records.header import (
     TRANSACTIONAL_BIT,
     CorruptBatch,
 )
-from ottla.protocol.records.small_batch import build_plain
 
 KEY: Final = Struct(">hh")
 VALUE: Final = Struct(">hi")

@@ -8,6 +8,7 @@ to be broken. Never talks to a broker. An unknown outcome counts as done only if
 - `records`       what holds for the records of one partition
 - `transactions`  all of a transaction or nothing of it, no zombies, readers not held up for ever
 - `groups`        one reader a generation, offsets that only rise, exactly-once pipelines
+- `replicas`      one leader an epoch, and equal logs on all replicas at rest
 - `checker`       every invariant, and `check`
 """
 
@@ -20,6 +21,7 @@ from ottla.testing.history.events import (
     Ended,
     Event,
     Fault,
+    Leads,
     OffsetRead,
     Outcome,
     Owns,
@@ -45,6 +47,7 @@ __all__ = [
     "Event",
     "Fault",
     "Kept",
+    "Leads",
     "OffsetRead",
     "Outcome",
     "Owns",

@@ -17,6 +17,7 @@ from ottla.testing.history.events import (
     Commit,
     Ended,
     Event,
+    Leads,
     OffsetRead,
     Outcome,
     Owns,
@@ -53,6 +54,7 @@ class History:
         self.resets: list[Reset] = []
         self.owns: list[Owns] = []
         self.pipes: list[Pipe] = []
+        self.leads: list[Leads] = []
         self._final: dict[tuple[str, bool], dict[int, str]] = {}
         lists: dict[type[Event], list[Any]] = {
             ProducerInit: self.producer_inits,
@@ -61,6 +63,7 @@ class History:
             Reset: self.resets,
             Owns: self.owns,
             Pipe: self.pipes,
+            Leads: self.leads,
         }
         for event in events:
             if type(event) in lists:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from ottla.testing.history import groups, records, transactions
+from ottla.testing.history import groups, records, replicas, transactions
 from ottla.testing.history.arrangement import History
 from ottla.testing.history.events import Event
 from ottla.testing.history.transactions import Broken
@@ -44,6 +44,8 @@ OF_HISTORIES: Final[tuple[OfHistory, ...]] = (
     groups.stale_commit,
     groups.offset_regression,
     groups.exactly_once,
+    replicas.one_leader,
+    replicas.watermark_of_leaders,
 )
 INVARIANTS: Final = tuple(one.__name__ for one in (*OF_PARTITIONS, *OF_HISTORIES))
 

@@ -164,6 +164,17 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class Leads:
+    """A broker led a partition in an epoch, with this high watermark; as seen inside of it."""
+
+    broker: int
+    partition: str
+    leader_epoch: int
+    high_watermark: int
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """Something the test did to the broker; for people who read the history."""
 
@@ -182,6 +193,7 @@ Event: TypeAlias = (
     | Reset
     | Pipe
     | Retention
+    | Leads
     | Fault
 )
 KINDS: Final[Mapping[str, type[Event]]] = {  # the value of "kind" in a file
@@ -195,6 +207,7 @@ KINDS: Final[Mapping[str, type[Event]]] = {  # the value of "kind" in a file
     "reset": Reset,
     "pipe": Pipe,
     "kept": Retention,
+    "leads": Leads,
     "fault": Fault,
 }
 NAMES: Final = {event_type: name for name, event_type in KINDS.items()}

@@ -13,6 +13,7 @@ from ottla.client.producer.sender import produce_request
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
+from ottla.protocol.hot.produce_request import FIRST_FLEXIBLE
 from tests.client.producer.rig import batch, cluster, topic
 
 VIEW = cluster(topic(200, name="one"), topic(2, name="two"))
@@ -50,7 +51,7 @@ def test_a_request_is_what_kio_would_write(version: int, name: str | None) -> No
     }
     whole = wire.encode_request(produce_request.PRODUCE, version, 1, "", fields)
     assert whole.endswith(body)
-    assert len(whole) - len(body) == 4 + 10 + (version >= produce_request.FIRST_FLEXIBLE)
+    assert len(whole) - len(body) == 4 + 10 + (version >= FIRST_FLEXIBLE)
 
 
 @pytest.mark.spec("PRD-40")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.group.classic.member import ClassicMember, JoinReply, Protocol
+from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.outcome import Answer
 
 
 def member(*protocols: str) -> ClassicMember:
@@ -25,11 +27,14 @@ def test_a_member_votes_for_the_first_candidate_of_its_own_list() -> None:
 def test_nobody_is_answered_twice() -> None:
     replies: list[JoinReply] = []
     one = member("range")
-    one.awaits_join = replies.append
+    one_request = one.awaits_join = replies.append
     assert one.waits
-    one.answer_join(JoinReply())
-    one.answer_join(JoinReply())
-    assert (len(replies), one.waits) == (1, False)
+    draft = Draft(0)
+    one.answer_join(JoinReply(), draft)
+    one.answer_join(JoinReply(), draft)
+    assert draft.effects == [Answer(one_request, JoinReply())]
+    assert not one.waits
+    assert not replies, "the executor sends it, not the decision"
 
 
 def test_metadata_is_that_of_the_protocol_asked_for() -> None:

@@ -6,8 +6,11 @@ import pytest
 
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase
+from ottla.coordinator.group.classic.rebalance import JOIN
+from ottla.coordinator.group.records import TimerKey
+from ottla.coordinator.outcome import Answer, LogLine
 from ottla.model.errors import ErrorCode
-from tests.coordinator.group.scene import RANGE, Scene
+from tests.coordinator.group.scene import GROUP, RANGE, Scene
 
 
 @pytest.mark.spec("GRP-34", "GRP-35", "DLY-33")
@@ -125,3 +128,20 @@ def test_a_generation_without_anybody_waits_for_its_static_members() -> None:
     assert (scene.group.phase, scene.group.generation) == (GroupPhase.PREPARING, 1)
     scene.pass_ms(20_000)
     assert (scene.group.phase, scene.group.generation) == (GroupPhase.EMPTY, 2)
+
+
+def test_a_decision_yields_its_replies_and_log_lines_and_sends_nothing_itself() -> None:
+    scene = Scene()
+    waiting = scene.start_join()
+    outcome = scene.shard.on_timer(TimerKey(JOIN, GROUP), scene.now)
+    assert not waiting
+    answers = [effect for effect in outcome.effects if isinstance(effect, Answer)]
+    lines = [effect for effect in outcome.effects if isinstance(effect, LogLine)]
+    assert [(answer.reply.error, answer.reply.generation) for answer in answers] == [
+        (ErrorCode.none, 1)
+    ]
+    assert [line.message % line.arguments for line in lines] == [
+        f"group {GROUP!r}: generation 1 has 1 members"
+    ]
+    scene.execute(outcome)
+    assert [reply.generation for reply in waiting] == [1]

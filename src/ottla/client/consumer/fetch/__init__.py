@@ -3,7 +3,6 @@
 - `fetcher`              the requests in flight to each broker
 - `partition_selection`  which partitions the next request contains (pure)
 - `session`              incremental fetch sessions (pure)
-- `response`             parses a Fetch response in place (pure)
 - `partition_responses`  handles the response for one partition: records or an error
 - `chunk`, `buffer`      fetched bytes that were not read yet
 - `record_decoder`       batches to records (pure)

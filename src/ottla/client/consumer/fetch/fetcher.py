@@ -22,12 +22,6 @@ from ottla.client.consumer.fetch.partition_responses import (
     RequestedPartition,
 )
 from ottla.client.consumer.fetch.partition_selection import PartitionSelection
-from ottla.client.consumer.fetch.response import (
-    BY_ID,
-    NEWEST,
-    PartitionResponse,
-    read_fetch_response,
-)
 from ottla.client.consumer.fetch.session import FetchPosition, FetchSession
 from ottla.client.consumer.metadata_watch import MetadataWatch
 from ottla.client.consumer.position.partition_position import UNKNOWN, AssignedPartition
@@ -38,6 +32,12 @@ from ottla.config.client import ConsumerConfig
 from ottla.model.errors import Disconnect
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol.encode import Fields, writer_of
+from ottla.protocol.hot.fetch_response import (
+    BY_ID,
+    NEWEST,
+    PartitionResponse,
+    read_fetch_response,
+)
 from ottla.protocol.schema import Kind, message
 
 FETCH: Final = 1

@@ -12,13 +12,13 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.errors import OffsetOutOfRange
 from ottla.client.consumer.fetch.buffer import Buffer
 from ottla.client.consumer.fetch.chunk import Chunk
-from ottla.client.consumer.fetch.response import PartitionResponse
 from ottla.client.consumer.position.partition_position import UNKNOWN, AssignedPartition
 from ottla.client.consumer.position.reset_policy import ResetPolicy
 from ottla.client.errors import KafkaError, RecordTooLarge, refusal
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.protocol.hot.fetch_response import PartitionResponse
 from ottla.protocol.records.header import CorruptBatch
 
 REFRESH_METADATA: Final = frozenset(

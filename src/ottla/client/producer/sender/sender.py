@@ -35,6 +35,7 @@ from ottla.config.client import ProducerConfig
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol.encode import ms
+from ottla.protocol.hot.produce_request import FIRST_BY_ID
 from ottla.protocol.records.compression import Bytes
 
 log: Final = logging.getLogger("ottla.producer")
@@ -186,7 +187,7 @@ class Sender:
     def _version(self, link: BrokerConnection, batches: list[Batch], view: ClusterView) -> int:
         at_most = self._numbering.newest_produce
         if any(view.topics[batch.tp.topic].id == NO_TOPIC_ID for batch in batches):
-            at_most = min(at_most, produce_request.FIRST_BY_ID - 1)
+            at_most = min(at_most, FIRST_BY_ID - 1)
         return link.versions.pick(produce_request.PRODUCE, at_most)
 
     # responses

@@ -17,7 +17,6 @@ from ottla.coordinator.group.classic.member import (
     JoinAnswer,
     JoinReply,
     Protocol,
-    SyncReply,
 )
 from ottla.coordinator.group.classic.rebalance import (
     complete_if_all_joined,
@@ -78,6 +77,9 @@ class JoinDecision:
             self._join_first()
         complete_if_all_joined(group, self.draft)
 
+    def _reply(self, reply: JoinReply) -> None:
+        self.draft.answer(self.answer, reply)
+
     def _join_first(self) -> None:
         group, request = self.group, self.request
         if request.instance_id is not None:
@@ -92,7 +94,7 @@ class JoinDecision:
             # A client that retries without an id would otherwise add a member each time.
             group.expect(member_id)
             self.draft.set(session_key(group, member_id), request.session_timeout_ms)
-            self.answer(JoinReply(ErrorCode.member_id_required, member_id))
+            self._reply(JoinReply(ErrorCode.member_id_required, member_id))
         else:
             self._add(member_id)
 
@@ -107,10 +109,10 @@ class JoinDecision:
         match group.phase:
             case GroupPhase.COMPLETING if is_same:  # it did not get the reply
                 restart_session(group, member, self.draft)
-                self.answer(group.join_reply(member, with_members=is_leader))
+                self._reply(group.join_reply(member, with_members=is_leader))
             case GroupPhase.STABLE if is_same and not is_leader:
                 restart_session(group, member, self.draft)
-                self.answer(group.join_reply(member, with_members=False))
+                self._reply(group.join_reply(member, with_members=False))
             case GroupPhase.PREPARING | GroupPhase.COMPLETING | GroupPhase.STABLE:
                 self._update(member)
                 why = f"{'leader' if is_leader else 'member'} {member.id} rejoined"
@@ -139,7 +141,7 @@ class JoinDecision:
 
     def _update(self, member: ClassicMember) -> None:
         request = self.request
-        member.answer_join(JoinReply(ErrorCode.rebalance_in_progress, member.id))
+        member.answer_join(JoinReply(ErrorCode.rebalance_in_progress, member.id), self.draft)
         self.group.change_protocols(member, request.protocols)
         member.rebalance_timeout_ms = request.rebalance_timeout_ms
         member.session_timeout_ms = request.session_timeout_ms
@@ -154,8 +156,7 @@ class JoinDecision:
         old_id, old_leader = group.static[request.instance_id], group.leader
         before = group.members[old_id]
         old = (before.protocols, before.rebalance_timeout_ms, before.session_timeout_ms)
-        before.answer_join(JoinReply(ErrorCode.fenced_instance_id, old_id))
-        before.answer_sync(SyncReply(ErrorCode.fenced_instance_id))
+        before.answer_waiting(ErrorCode.fenced_instance_id, self.draft)
         self.draft.cancel(session_key(group, old_id))
         member = group.rename(request.instance_id, new_id)
         self._update(member)
@@ -175,23 +176,23 @@ class JoinDecision:
             if code is not ErrorCode.none:
                 self._put_back(member, old_id, old, code, draft)
             elif group.members.get(new_id) is member and group.phase is GroupPhase.STABLE:
-                self._welcome_back(member, old_leader)
+                self._welcome_back(member, old_leader, draft)
             return draft.outcome(None)
 
         assignments = {other.id: other.assignment for other in group.members.values()}
         self.draft.records.append(group_record(group, assignments))
         self.draft.then = then
 
-    def _welcome_back(self, member: ClassicMember, old_leader: str | None) -> None:
+    def _welcome_back(self, member: ClassicMember, old_leader: str | None, draft: Draft) -> None:
         """Its assignment is still valid, so no rebalance is needed."""
         group = self.group
         is_leader = member.id == group.leader
         if self.request.can_skip_assignment:
             reply = group.join_reply(member, with_members=is_leader)
-            member.answer_join(reply._replace(skip_assignment=is_leader))
+            member.answer_join(reply._replace(skip_assignment=is_leader), draft)
         else:  # one that cannot skip it must not think that it leads
             reply = group.join_reply(member, with_members=False)
-            member.answer_join(reply._replace(leader=old_leader or ""))
+            member.answer_join(reply._replace(leader=old_leader or ""), draft)
 
     def _put_back(
         self,
@@ -202,7 +203,7 @@ class JoinDecision:
         draft: Draft,
     ) -> None:
         group = self.group
-        member.answer_join(JoinReply(code))
+        member.answer_join(JoinReply(code), draft)
         if group.members.get(member.id) is not member or member.instance_id is None:
             return
         draft.cancel(session_key(group, member.id))

@@ -1,7 +1,7 @@
 """One member of a classic group, and the replies to its join and sync.
 
-Owns only data. A member that waits for a reply holds the function that sends it; answering removes
-the function, so that no request is answered twice.
+Owns only data. A member that waits for a reply holds the function that sends it; answering moves
+the function into the decision's effects, so that no request is answered twice.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.coordinator.group.draft import Draft
 
 
 class GroupPhase(Enum):
@@ -106,12 +109,15 @@ class ClassicMember:
                 return supported.name
         raise ValueError(f"member {self.id} supports none of the protocols {sorted(candidates)}")
 
-    def answer_join(self, reply: JoinReply) -> None:
-        answer, self.awaits_join = self.awaits_join, None
-        if answer is not None:
-            answer(reply)
+    def answer_join(self, reply: JoinReply, draft: Draft) -> None:
+        request, self.awaits_join = self.awaits_join, None
+        draft.answer(request, reply)
 
-    def answer_sync(self, reply: SyncReply) -> None:
-        answer, self.awaits_sync = self.awaits_sync, None
-        if answer is not None:
-            answer(reply)
+    def answer_sync(self, reply: SyncReply, draft: Draft) -> None:
+        request, self.awaits_sync = self.awaits_sync, None
+        draft.answer(request, reply)
+
+    def answer_waiting(self, code: ErrorCode, draft: Draft) -> None:
+        """Answer whatever it waits for with this error."""
+        self.answer_join(JoinReply(code, self.id), draft)
+        self.answer_sync(SyncReply(code), draft)

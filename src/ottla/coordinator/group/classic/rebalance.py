@@ -1,14 +1,13 @@
 """From a change of members to the next generation.
 
-Pure, of (group, now): replies go to the callbacks of waiting members, timers and records into the
-draft. A rebalance collects joins until every member has rejoined or the longest rebalance timeout
-is over; the first one of an empty group waits `group.initial.rebalance.delay.ms` longer, so that
-members that start together form one generation.
+Pure, of (group, now): replies, log lines, timers and records go into the draft. A rebalance
+collects joins until every member has rejoined or the longest rebalance timeout is over; the first
+one of an empty group waits `group.initial.rebalance.delay.ms` longer, so that members that start
+together form one generation.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from ottla.coordinator.group.classic.group import ClassicGroup
@@ -17,8 +16,6 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, group_record
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.model.errors import ErrorCode
-
-log = logging.getLogger(__name__)
 
 SESSION: Final = "session"
 JOIN: Final = "join"
@@ -44,10 +41,11 @@ def rebalance(group: ClassicGroup, draft: Draft, limits: GroupSettings, why: str
 
 def prepare(group: ClassicGroup, draft: Draft, limits: GroupSettings, why: str) -> None:
     if group.phase is GroupPhase.COMPLETING:
-        clear_assignments(group, ErrorCode.rebalance_in_progress)
+        clear_assignments(group, ErrorCode.rebalance_in_progress, draft)
     group.unsynced.clear()
     draft.cancel(TimerKey(SYNC, group.id))
-    log.info(
+    draft.log(
+        __name__,
         "group %r: rebalance started: state %s -> %s, generation %d, reason: %s",
         group.id,
         group.phase.value,
@@ -105,15 +103,20 @@ def complete(group: ClassicGroup, draft: Draft) -> None:
     group.protocol = group.choose_protocol()
     group.note_subscriptions()
     group.move(GroupPhase.COMPLETING, draft.now)
-    log.info(
-        "group %r: generation %d has %d members", group.id, group.generation, len(group.members)
+    draft.log(
+        __name__,
+        "group %r: generation %d has %d members",
+        group.id,
+        group.generation,
+        len(group.members),
     )
     group.unsynced = set(group.members)
     draft.set(TimerKey(SYNC, group.id), group.rebalance_timeout_ms)
     for member in group.members.values():
         member.is_new = False
         restart_session(group, member, draft)
-        member.answer_join(group.join_reply(member, with_members=member.id == group.leader))
+        reply = group.join_reply(member, with_members=member.id == group.leader)
+        member.answer_join(reply, draft)
 
 
 def _drop_absent(group: ClassicGroup, draft: Draft) -> None:
@@ -124,7 +127,7 @@ def _drop_absent(group: ClassicGroup, draft: Draft) -> None:
         if member.awaits_join is None and member.instance_id is None
     ]
     for member in absent:
-        log.info("group %r: removed member %s: did not rejoin", group.id, member.id)
+        draft.log(__name__, "group %r: removed member %s: did not rejoin", group.id, member.id)
         group.remove(member.id)
         draft.cancel(session_key(group, member.id))
 
@@ -139,16 +142,16 @@ def _leader_is_here(group: ClassicGroup) -> bool:
     return True
 
 
-def clear_assignments(group: ClassicGroup, code: ErrorCode) -> None:
+def clear_assignments(group: ClassicGroup, code: ErrorCode, draft: Draft) -> None:
     """Clear all assignments, and answer waiting SyncGroup requests with this error."""
     for member in group.members.values():
         member.assignment = b""
-        member.answer_sync(SyncReply(code))
+        member.answer_sync(SyncReply(code), draft)
 
 
 def drop_member(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
     """Remove a member; its waiting requests are answered with UNKNOWN_MEMBER_ID."""
     draft.cancel(session_key(group, member.id))
-    member.answer_join(JoinReply(ErrorCode.unknown_member_id))
-    member.answer_sync(SyncReply(ErrorCode.unknown_member_id))
+    member.answer_join(JoinReply(ErrorCode.unknown_member_id), draft)
+    member.answer_sync(SyncReply(ErrorCode.unknown_member_id), draft)
     group.remove(member.id)

@@ -48,10 +48,10 @@ def sync(
         case GroupPhase.STABLE:
             _synced(group, member, draft)
             restart_session(group, member, draft)
-            answer(_reply(group, member))
+            draft.answer(answer, _reply(group, member))
         case GroupPhase.COMPLETING:
             _synced(group, member, draft)
-            member.answer_sync(SyncReply(ErrorCode.rebalance_in_progress))
+            member.answer_sync(SyncReply(ErrorCode.rebalance_in_progress), draft)
             member.awaits_sync = answer
             if member.id == group.leader:
                 _store(group, request.assignments, draft, limits)
@@ -91,7 +91,7 @@ def _store(
             if code is ErrorCode.none:
                 _hand_out(group, member_assignments, later)
             else:
-                clear_assignments(group, code)
+                clear_assignments(group, code, later)
                 prepare(group, later, limits, f"the assignment was not stored: {code.name}")
         return later.outcome(None)
 
@@ -105,7 +105,7 @@ def _hand_out(group: ClassicGroup, member_assignments: Mapping[str, bytes], draf
         member.assignment = member_assignments.get(member.id, b"")
         if member.awaits_sync is not None:
             restart_session(group, member, draft)
-            member.answer_sync(_reply(group, member))
+            member.answer_sync(_reply(group, member), draft)
 
 
 def _reply(group: ClassicGroup, member: ClassicMember) -> SyncReply:

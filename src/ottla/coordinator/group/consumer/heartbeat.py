@@ -6,7 +6,6 @@ other is decided on a `PendingGroup`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -254,9 +253,6 @@ def _within(owned: Parts | None, assigned: Parts) -> bool:
     return owned is not None and owned <= assigned
 
 
-log = logging.getLogger(__name__)
-
-
 def leave_temporarily(
     group: ConsumerGroup, request: HeartbeatRequest, draft: Draft
 ) -> HeartbeatReply:
@@ -273,7 +269,7 @@ def remove_member(
     """The group without these members."""
     revision = PendingGroup(group, draft, image)
     for member in members:
-        log.info("group %r: removed member %s: %s", group.id, member.id, why)
+        draft.log(__name__, "group %r: removed member %s: %s", group.id, member.id, why)
         revision.remove(member.id)
         forget(group.id, member.id, draft)
     return revision

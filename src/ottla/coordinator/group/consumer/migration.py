@@ -8,11 +8,8 @@ change.
 
 from __future__ import annotations
 
-import logging
-
 from ottla.coordinator.group.classic.group import CONSUMER, ClassicGroup
 from ottla.coordinator.group.classic.member import ClassicMember as ClassicMember
-from ottla.coordinator.group.classic.member import JoinReply, SyncReply
 from ottla.coordinator.group.classic.rebalance import restart_session as restart_classic_session
 from ottla.coordinator.group.consumer.classic_members import assignment_of
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, read_subscription
@@ -33,9 +30,6 @@ from ottla.coordinator.group.settings import GroupSettings
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
-log = logging.getLogger(__name__)
-
-
 # To the consumer protocol
 
 
@@ -47,10 +41,6 @@ def can_upgrade(group: ClassicGroup, limits: GroupSettings) -> bool:
 def upgrade_group(group: ClassicGroup, draft: Draft, context: GroupContext) -> ConsumerGroup:
     """The upgraded group: its members keep their assignments, in their generation."""
     members = _members(group, context.image)
-    for classic in group.members.values():
-        # A rebalance in progress ends here: the members rejoin.
-        classic.answer_join(JoinReply(ErrorCode.rebalance_in_progress, classic.id))
-        classic.answer_sync(SyncReply(ErrorCode.rebalance_in_progress))
     draft.records.append(tombstone(group.id))
     revision = PendingGroup(ConsumerGroup(group.id), draft, context.image)
     revision.write(EpochSet(group.id, group.generation))
@@ -59,8 +49,14 @@ def upgrade_group(group: ClassicGroup, draft: Draft, context: GroupContext) -> C
         revision.write(TargetSet(group.id, member.id, member.standing.assigned))
         restart_session(revision.after, member, draft, context.limits)
     revision.write(TargetEpochSet(group.id, group.generation))
-    log.info("group %r: upgraded to the consumer protocol", group.id)
+    draft.log(__name__, "group %r: upgraded to the consumer protocol", group.id)
     return revision.after
+
+
+def end_rebalance(group: ClassicGroup, draft: Draft) -> None:
+    """The group is upgraded: a rebalance in progress ends here, and its members rejoin."""
+    for classic in group.members.values():
+        classic.answer_waiting(ErrorCode.rebalance_in_progress, draft)
 
 
 def _members(group: ClassicGroup, image: Image) -> list[Member]:
@@ -121,7 +117,7 @@ def downgrade(group: ConsumerGroup, draft: Draft, image: Image) -> None:
     classic.generation = group.epoch
     classic.protocol = classic.choose_protocol()
     draft.records.append(group_record(classic, assignments))
-    log.info("group %r: downgraded to the classic protocol", group.id)
+    draft.log(__name__, "group %r: downgraded to the classic protocol", group.id)
 
 
 def _classic_member(member: Member) -> ClassicMember:

@@ -7,7 +7,6 @@ before it, made by the code that loading uses.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 from ottla.coordinator.group.consumer.assignors import ASSIGNORS, Subscriber
@@ -29,8 +28,6 @@ from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, sizes
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.metadata.image import Image
-
-log = logging.getLogger(__name__)
 
 
 class PendingGroup:
@@ -99,7 +96,9 @@ class PendingGroup:
         elif not always:
             return False
         self.write(EpochSet(self.after.id, self.after.epoch + 1))
-        log.info("group %r: group epoch raised to %d", self.after.id, self.after.epoch)
+        self.draft.log(
+            __name__, "group %r: group epoch raised to %d", self.after.id, self.after.epoch
+        )
         return True
 
     def retarget(self, limits: GroupSettings) -> None:

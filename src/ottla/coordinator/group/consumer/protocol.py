@@ -35,6 +35,7 @@ from ottla.coordinator.group.consumer.migration import (
     can_downgrade,
     can_upgrade,
     downgrade,
+    end_rebalance,
     upgrade_group,
 )
 from ottla.coordinator.group.consumer.records import ConsumerGroupChange, EpochSet
@@ -48,7 +49,7 @@ from ottla.coordinator.group.consumer.timers import (
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, tombstone
 from ottla.coordinator.group.settings import GroupSettings
-from ottla.coordinator.outcome import NOTHING, Outcome, SetTimer
+from ottla.coordinator.outcome import NOTHING, Answer, Outcome, SetTimer
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
@@ -137,8 +138,11 @@ class ConsumerProtocol:
             self._remove(group, member, draft, "left the group")
             reply = HeartbeatReply(member.id, LEAVES)
         else:
+            before = self._groups.get(group_id)
             group = self._joined(group_id, request, draft, context)
             reply = HeartbeatDecision(group, request, draft, context, lookup).decide(self._new_id)
+            if isinstance(before, ClassicGroup):
+                end_rebalance(before, draft)
         return draft.outcome(reply)
 
     def _existing(self, group_id: str) -> ConsumerGroup:
@@ -176,8 +180,10 @@ class ConsumerProtocol:
             downgrade(revision.after, draft, context.image)
 
         def then(code: ErrorCode, _: int) -> Outcome[None]:
-            answer(reply if code is ErrorCode.none else JoinReply(code, request.member_id))
-            return NOTHING
+            failed = JoinReply(code, request.member_id)
+            return Outcome(
+                None, effects=(Answer(answer, reply if code is ErrorCode.none else failed),)
+            )
 
         draft.then = then
         return draft.outcome(None)
@@ -186,7 +192,7 @@ class ConsumerProtocol:
         self, group: ConsumerGroup, request: SyncRequest, answer: SyncAnswer, now: int
     ) -> Outcome[None]:
         draft = Draft(now)
-        answer(classic_members.sync(group, request, draft, self.context))
+        draft.answer(answer, classic_members.sync(group, request, draft, self.context))
         return draft.outcome(None)
 
     def classic_heartbeat(

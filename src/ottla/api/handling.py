@@ -1,0 +1,46 @@
+"""Calls the handler of an API, after checking permissions, and turns every failure into a refusal.
+
+Owns the order of the checks and the error code of unexpected failures. Never replies: dispatch and
+the envelope do.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.authorise import acts_as_broker, check
+from ottla.model.errors import Disconnect, ErrorCode, KafkaError
+from ottla.store.port import SessionExpired, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+
+async def handle(api: Api, request: Request, ctx: Context) -> Fields:
+    """The fields of the reply; a refusal is a reply, too."""
+    assert api.refuse is not None
+    try:
+        return await attempt(api, request, ctx)
+    except KafkaError as refusal:
+        return api.refuse(request, refusal.code, refusal.message)
+
+
+async def attempt(api: Api, request: Request, ctx: Context) -> Fields:
+    """The fields of the reply. Raises only KafkaError and Disconnect."""
+    assert api.handler is not None
+    try:
+        if api.between_brokers and not acts_as_broker(ctx.peer, ctx.services):
+            raise KafkaError(ErrorCode.cluster_authorization_failed)
+        check(ctx.services.authorizer, ctx.peer, api.needs, request)
+        return await api.handler(request, ctx)
+    except (KafkaError, Disconnect):
+        raise
+    except (StoreUnavailable, SessionExpired) as error:
+        version = ctx.call.version
+        log.warning("%s v%d failed: metadata store unavailable: %s", api.name, version, error)
+        raise KafkaError(
+            ErrorCode.request_timed_out, "The metadata store is unavailable; retry."
+        ) from None
+    except Exception:
+        log.exception("%s v%d failed", api.name, ctx.call.version)
+        raise KafkaError(ErrorCode.unknown_server_error) from None

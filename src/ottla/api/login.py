@@ -1,0 +1,260 @@
+"""The login of a connection on a SASL listener, before any other request and again later.
+
+Owns: the order of SaslHandshake and SaslAuthenticate, the deadline of a login, the delay of a
+failed one, and the end of a session. Never checks a credential: `security/sasl` does.
+
+Until the client is authenticated, requests of its connection come here and not to `dispatch`: only
+ApiVersions, SaslHandshake and SaslAuthenticate are read, one at a time. On success the connection
+gets `dispatch` as its handler, so that later requests pay nothing for this. A session that has
+expired gets its handler from here again. Old clients send bare tokens after SaslHandshake
+version 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from ottla.api.api import Fields
+from ottla.model.clock import Clock
+from ottla.model.errors import Disconnect, ErrorCode
+from ottla.net.connection import Connection
+from ottla.net.error_log import escaped
+from ottla.net.request_slot import Answer, RequestSlot
+from ottla.protocol import wire
+from ottla.security.sasl.exchange import LoginFailed, ServerExchange, Step
+from ottla.security.sasl.server import SaslServer
+
+audit = logging.getLogger("ottla.security.audit")
+
+SASL_HANDSHAKE: Final = 17
+API_VERSIONS: Final = 18
+SASL_AUTHENTICATE: Final = 36
+VERSIONS: Final = {SASL_HANDSHAKE: range(0, 2), SASL_AUTHENTICATE: range(0, 3)}
+LOGIN_MAX_MS: Final = 10_000
+STEPS_MAX: Final = 8
+MS: Final = 1_000_000
+
+
+class Phase(Enum):
+    HANDSHAKE = auto()  # SaslHandshake comes next
+    AUTHENTICATE = auto()  # SaslAuthenticate
+    TOKENS = auto()  # bare tokens
+    AUTHENTICATED = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class LoginContext:
+    """What the logins of one listener have in common."""
+
+    server: Callable[[], SaslServer]
+    answer: Answer
+    clock: Clock
+    delay_ms: Callable[[], int]
+    count: Callable[[str], None]
+    """Counts a login as "successful" or "failed"."""
+
+
+class Login:
+    """One connection's login and session."""
+
+    def __init__(self, connection: Connection, context: LoginContext) -> None:
+        self._connection = connection
+        self._context = context
+        self._phase = Phase.HANDSHAKE
+        self._began_ns = context.clock.mono_ns()
+        self._expires_ns = 0  # of the session; 0: never
+        self._mechanism = ""
+        self._exchange: ServerExchange | None = None
+        self._steps = 0
+        connection.peer.login = self
+
+    def __call__(self, frame: memoryview, slot: RequestSlot) -> None:
+        """A request of a client that is not authenticated."""
+        try:
+            if self._phase is Phase.AUTHENTICATED:
+                self._context.answer(frame, slot)  # came in the same turn as the last token
+            elif self._phase is Phase.TOKENS:
+                self._on_token(bytes(frame), slot)
+            else:
+                self._on_request(frame, slot)
+        except Disconnect as error:
+            slot.close(str(error))
+
+    def sweep(self, now_ns: int) -> None:
+        """End a login that takes too long; make an expired session log in again."""
+        if self._phase is not Phase.AUTHENTICATED:
+            if now_ns - self._began_ns > LOGIN_MAX_MS * MS:
+                self._connection.end(f"login not finished within {LOGIN_MAX_MS} ms")
+        elif self._expires_ns and now_ns > self._expires_ns:
+            self._connection.answer_with(self._on_expired)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the client may log in again: its session ends at some time."""
+        return self._phase is Phase.AUTHENTICATED and self._expires_ns > 0
+
+    @property
+    def delay_ms(self) -> int:
+        return self._context.delay_ms()
+
+    def handshake(self, mechanism: str) -> Fields:
+        """SaslHandshake: begin an exchange if the mechanism is offered."""
+        server = self._context.server()
+        is_other = self._phase is Phase.AUTHENTICATED and mechanism != self._mechanism
+        if mechanism not in server.mechanisms or is_other:
+            code = ErrorCode.unsupported_sasl_mechanism
+            return {"error_code": code, "mechanisms": list(server.mechanisms)}
+        self._mechanism = mechanism
+        self._exchange = server.exchange(mechanism)
+        self._steps = 0
+        return {"error_code": ErrorCode.none, "mechanisms": list(server.mechanisms)}
+
+    def authenticate(self, token: bytes) -> Fields | None:
+        """SaslAuthenticate: one step of the exchange; None: there is none. LoginFailed."""
+        exchange = self._exchange
+        if exchange is None:
+            return None
+        try:
+            step = self._evaluated(exchange, token)
+        except LoginFailed as failure:
+            self._exchange = None
+            self._record_failure(failure)
+            raise
+        lifetime_ms = 0 if step.user is None else self._complete(step)
+        return {
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "auth_bytes": step.token,
+            "session_lifetime": lifetime_ms,
+        }
+
+    def end(self, failure: LoginFailed) -> None:
+        """Close the connection after the replies that are ready."""
+        self._phase = Phase.FAILED
+        self._connection.end(
+            f"authentication failed: mechanism={self._mechanism} "
+            f"user={escaped(failure.user)!r}: {failure.reason}"
+        )
+
+    def _on_request(self, frame: memoryview, slot: RequestSlot) -> None:
+        call = wire.parse_call(frame)
+        expected = SASL_HANDSHAKE if self._phase is Phase.HANDSHAKE else SASL_AUTHENTICATE
+        if call.key == API_VERSIONS:
+            self._context.answer(frame, slot)
+        elif call.key != expected or self._phase is Phase.FAILED:
+            slot.close(f"unexpected request with API key {call.key} before login")
+        elif call.version not in VERSIONS[call.key]:
+            slot.close(f"unsupported version {call.version} of API key {call.key} before login")
+        elif call.key == SASL_HANDSHAKE:
+            self._on_handshake(call, wire.decode(call, frame).mechanism, slot)
+        else:
+            self._on_authenticate(call, bytes(wire.decode(call, frame).auth_bytes), slot)
+
+    def _on_handshake(self, call: wire.Call, mechanism: str, slot: RequestSlot) -> None:
+        fields = self.handshake(mechanism)
+        if fields["error_code"]:
+            failure = LoginFailed(f"mechanism {escaped(mechanism, 50)!r} is not enabled")
+            self._record_failure(failure)
+            self._refuse(slot, wire.reply(call, fields), failure)
+            return
+        if call.version == 0:
+            self._phase = Phase.TOKENS
+            self._connection.reader.accept_tokens()
+        else:
+            self._phase = Phase.AUTHENTICATE
+        slot.reply((wire.reply(call, fields),))
+
+    def _on_authenticate(self, call: wire.Call, token: bytes, slot: RequestSlot) -> None:
+        try:
+            fields = self.authenticate(token)
+        except LoginFailed as failure:
+            self._refuse(slot, wire.reply(call, refusal_fields(failure)), failure)
+            return
+        assert fields is not None
+        slot.reply((wire.reply(call, fields),))
+
+    def _on_token(self, token: bytes, slot: RequestSlot) -> None:
+        try:
+            fields = self.authenticate(token)
+        except LoginFailed as failure:
+            self._refuse(slot, b"", failure)
+            return
+        assert fields is not None
+        answer = fields["auth_bytes"]
+        assert isinstance(answer, bytes)
+        slot.reply((len(answer).to_bytes(4, "big") + answer,))
+
+    def _evaluated(self, exchange: ServerExchange, token: bytes) -> Step:
+        self._steps += 1
+        if self._steps > STEPS_MAX:
+            raise LoginFailed("Authentication failed: too many messages")
+        step = exchange.evaluate(token)
+        principal = self._connection.peer.principal
+        if (
+            step.user is not None
+            and self._phase is Phase.AUTHENTICATED
+            and f"User:{step.user}" != principal
+        ):
+            raise LoginFailed("Cannot change principals during re-authentication", user=step.user)
+        return step
+
+    def _complete(self, step: Step) -> int:
+        """The client is authenticated: how long its session lasts, in ms; 0: for ever."""
+        context, connection = self._context, self._connection
+        peer = connection.peer
+        self._exchange = None
+        if self._phase is Phase.TOKENS:
+            connection.reader.expect_requests()
+        self._phase = Phase.AUTHENTICATED
+        peer.principal = f"User:{step.user}"
+        limits_ms = [context.server().max_reauth_ms(self._mechanism)]
+        if step.expires_ms is not None:
+            limits_ms.append(max(step.expires_ms - context.clock.wall_ms(), 1))
+        lifetime_ms = min((limit for limit in limits_ms if limit > 0), default=0)
+        self._expires_ns = context.clock.mono_ns() + lifetime_ms * MS if lifetime_ms else 0
+        connection.answer_with(context.answer)
+        context.count("successful")
+        audit.debug(
+            "login: principal=%s host=%s listener=%s mechanism=%s",
+            peer.principal, peer.address, peer.listener, self._mechanism,
+        )  # fmt: skip
+        return lifetime_ms
+
+    def _record_failure(self, failure: LoginFailed) -> None:
+        peer = self._connection.peer
+        self._context.count("failed")
+        audit.info(
+            "login failed: user=%r host=%s listener=%s mechanism=%s reason=%s",
+            escaped(failure.user), peer.address, peer.listener, self._mechanism, failure.reason,
+        )  # fmt: skip
+
+    def _refuse(self, slot: RequestSlot, reply: bytes, failure: LoginFailed) -> None:
+        """Answer after the delay that makes guessing slow, then close."""
+        self._phase = Phase.FAILED
+
+        def refuse() -> None:
+            slot.reply((reply,) if reply else ())
+            self.end(failure)
+
+        asyncio.get_running_loop().call_later(self.delay_ms / 1e3, refuse)
+
+    def _on_expired(self, frame: memoryview, slot: RequestSlot) -> None:
+        if slot.api in VERSIONS:
+            self._context.answer(frame, slot)
+        else:
+            slot.close("session expired: the client did not log in again in time")
+
+
+def refusal_fields(failure: LoginFailed) -> Fields:
+    return {
+        "error_code": ErrorCode.sasl_authentication_failed,
+        "error_message": str(failure),
+        "auth_bytes": b"",
+        "session_lifetime": 0,
+    }

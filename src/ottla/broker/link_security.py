@@ -1,0 +1,83 @@
+"""TLS and login of this broker's connections to other brokers.
+
+Owns: the certificates and the credentials that the inter-broker listener's settings give. Never
+connects: `broker_links.py` does.
+"""
+
+from __future__ import annotations
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.listeners import ENCRYPTED, WITH_LOGIN, Endpoint, Listeners
+from ottla.config.sasl import SaslClientSettings
+from ottla.model.clock import Clock
+from ottla.model.errors import UserError
+from ottla.net.broker_link import BrokerLink
+from ottla.net.outbound_connection import Ask
+from ottla.security.sasl.client import ClientLogin
+from ottla.security.sasl.login_requests import Requests, log_in
+from ottla.security.sasl.server import ListenerSettings
+from ottla.security.tls.contexts import ClientTls
+
+
+class LinkSecurity:
+    """For the protocol of the inter-broker listener."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        endpoint = inter_broker_endpoint(config)
+        self.tls: ClientTls | None = None
+        self._login: ClientLogin | None = None
+        if endpoint.protocol in ENCRYPTED:
+            self.tls = ClientTls(tls_settings(config, endpoint))
+        if endpoint.protocol in WITH_LOGIN:
+            self._login = _client_login(listener_settings(config, endpoint.name), clock)
+
+    async def login(self, link: BrokerLink, ask: Ask) -> int:
+        """How long the login lasts, in ms; 0: for ever. AuthenticationFailed."""
+        if self._login is None:
+            return 0
+        requests = Requests(
+            ask, link.next_id, link.client_id, link.versions.newest_common, link.address
+        )
+        return await log_in(requests, self._login)
+
+    def is_stale(self, config: BrokerConfig) -> bool:
+        settings = tls_settings(config, inter_broker_endpoint(config))
+        return self.tls is not None and self.tls.is_stale(settings)
+
+    def refresh(self, config: BrokerConfig) -> None:
+        if self.tls is not None:
+            self.tls.refresh(tls_settings(config, inter_broker_endpoint(config)))
+
+
+def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
+    listeners = Listeners.of(config)
+    return next(each for each in listeners.advertised if each.name == listeners.inter_broker)
+
+
+def _client_login(listener: ListenerSettings, clock: Clock) -> ClientLogin:
+    mechanism = listener.settings.sasl_mechanism_inter_broker_protocol
+    if mechanism == "GSSAPI":
+        raise UserError(
+            "sasl.mechanism.inter.broker.protocol=GSSAPI: not offered; expected PLAIN, "
+            "SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
+        )
+    of_mechanism = listener.of_mechanism(mechanism)
+    settings = SaslClientSettings(
+        sasl_mechanism=mechanism,
+        sasl_oauthbearer_token_endpoint_url=of_mechanism.sasl_oauthbearer_token_endpoint_url,
+        sasl_oauthbearer_allowed_urls=of_mechanism.sasl_oauthbearer_allowed_urls,
+    )
+    return ClientLogin(settings, clock, modules=listener.login_modules(mechanism))
+
+
+def listener_settings(config: BrokerConfig, name: str) -> ListenerSettings:
+    return ListenerSettings.of(name, config, config.of_listeners.security.get(name, {}))
+
+
+def tls_settings(config: BrokerConfig, endpoint: Endpoint) -> BrokerConfig:
+    """As in Kafka, `ssl.client.auth` concerns a SASL listener only if it is set for it."""
+    own = config.of_listeners.security.get(endpoint.name, {})
+    settings = config.changed(**BrokerConfig.read(own))
+    if endpoint.protocol in WITH_LOGIN and "ssl.client.auth" not in own:
+        settings = settings.changed(ssl_client_auth="none")
+    return settings

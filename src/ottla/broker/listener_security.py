@@ -1,0 +1,187 @@
+"""TLS and SASL of a broker's listeners, kept up to date while it runs.
+
+Owns: the certificates and mechanisms in force for each listener, and the loop that replaces them
+when settings, key stores or key sets change. Connections that exist keep what they have. Never
+accepts a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from ottla.api.login import Login, LoginContext
+from ottla.broker.environment import Environment
+from ottla.broker.link_security import LinkSecurity, listener_settings, tls_settings
+from ottla.config.broker import BrokerConfig
+from ottla.config.dynamic import DynamicConfig
+from ottla.config.listeners import ENCRYPTED, WITH_LOGIN, Endpoint, Listeners
+from ottla.model.errors import UserError
+from ottla.net.connection import Connection
+from ottla.net.network import Network
+from ottla.net.request_slot import Answer
+from ottla.security.sasl.credentials import ScramCredentials
+from ottla.security.sasl.scram import NONCE_BYTES
+from ottla.security.sasl.server import ListenerSettings, SaslServer
+from ottla.security.tls.contexts import ServerTls
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_THREADS: Final = 2
+CHECK_S: Final = 10.0
+"""How often files are looked at; a change of settings is applied at once."""
+
+
+class ListenerSecurity:
+    def __init__(
+        self,
+        config: DynamicConfig,
+        credentials: ScramCredentials,
+        environment: Environment,
+        network: Network,
+        answer: Answer,
+    ) -> None:
+        self._config = config
+        self._credentials = credentials
+        self._environment = environment
+        self._network = network
+        self._answer = answer
+        self._tls: dict[str, ServerTls] = {}
+        self._sasl: dict[str, SaslServer] = {}
+        self._settings: dict[str, ListenerSettings] = {}  # of the SASL servers in force
+        self._keys_read_ms: dict[str, int] = {}
+        self._errors: dict[str, str] = {}
+        self.links: LinkSecurity | None = None
+        """Of connections to other brokers; refreshed with the listeners."""
+        self._check_now = asyncio.Event()
+        config.on_broker(lambda before, now: self._check_now.set())
+        config.validators.append(self._validate)
+
+    def tls(self, endpoint: Endpoint) -> ServerTls | None:
+        """TLS of a listener; a UserError says why it cannot be served."""
+        if endpoint.protocol not in ENCRYPTED:
+            return None
+        if self._network.handshakes is None and self._environment.pool is not None:
+            self._network.handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, "ottla-tls")
+        settings = tls_settings(self._config.current, endpoint)
+        try:
+            tls = ServerTls(settings, with_login=endpoint.protocol in WITH_LOGIN)
+        except UserError as error:
+            raise UserError(f"listener {endpoint.name}: {error}") from None
+        self._tls[endpoint.name] = tls
+        self._network.metrics.registry.gauge(
+            "kafka_server_socketservermetrics_certificate_expiry_seconds",
+            "When the certificate of a listener expires, in seconds since 1970.",
+            lambda: tls.expires_s,
+            listener=endpoint.name,
+        )
+        return tls
+
+    async def login(self, endpoint: Endpoint) -> Callable[[Connection], Login] | None:
+        """What logs in the clients of a listener."""
+        if endpoint.protocol not in WITH_LOGIN:
+            return None
+        name = endpoint.name
+        self._put_sasl(name, listener_settings(self._config.current, name))
+        await self._load_keys(name)
+        context = LoginContext(
+            lambda: self._sasl[name],
+            self._answer,
+            self._environment.clock,
+            lambda: self._config.current.connection_failed_authentication_delay_ms,
+            lambda outcome: self._count(name, outcome),
+        )
+        return lambda connection: Login(connection, context)
+
+    async def run(self) -> None:
+        """Until cancelled: apply changes of settings, key stores and key sets."""
+        while True:
+            try:
+                async with asyncio.timeout(CHECK_S):
+                    await self._check_now.wait()
+            except TimeoutError:
+                pass
+            self._check_now.clear()
+            for endpoint in Listeners.of(self._config.current).bound:
+                await self._refresh(endpoint)
+            if self.links is not None:
+                await self._refresh_links(self.links)
+
+    def close(self) -> None:
+        executor = self._network.handshakes
+        if executor is not None:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    async def _refresh(self, endpoint: Endpoint) -> None:
+        name = endpoint.name
+        try:
+            if name in self._tls:
+                await self._refresh_tls(endpoint, self._tls[name])
+            if name in self._sasl:
+                settings = listener_settings(self._config.current, name)
+                if settings != self._settings[name]:
+                    self._put_sasl(name, settings)
+                    log.info("listener %s: SASL settings changed", name)
+                await self._load_keys(name)
+        except UserError as error:
+            if self._errors.get(name) != str(error):
+                log.error("listener %s: keeping the security settings in force: %s", name, error)
+            self._errors[name] = str(error)
+        else:
+            self._errors.pop(name, None)
+
+    async def _refresh_tls(self, endpoint: Endpoint, tls: ServerTls) -> None:
+        settings = tls_settings(self._config.current, endpoint)
+        if await self._network.run_blocking(lambda: tls.is_stale(settings)):
+            await self._network.run_blocking(lambda: tls.refresh(settings))
+            log.info("listener %s: certificates replaced", endpoint.name)
+
+    async def _refresh_links(self, links: LinkSecurity) -> None:
+        config = self._config.current
+        try:
+            if await self._network.run_blocking(lambda: links.is_stale(config)):
+                await self._network.run_blocking(lambda: links.refresh(config))
+        except UserError as error:
+            log.error("keeping the certificates of connections to other brokers: %s", error)
+
+    def _put_sasl(self, name: str, settings: ListenerSettings) -> None:
+        self._sasl[name] = SaslServer(
+            settings, self._credentials, self._environment.clock, self._nonce
+        )
+        self._settings[name] = settings
+        self._keys_read_ms.pop(name, None)
+
+    async def _load_keys(self, name: str) -> None:
+        keys = self._sasl[name].key_set
+        now_ms = self._environment.clock.mono_ms()
+        refresh_ms = self._settings[name].settings.sasl_oauthbearer_jwks_endpoint_refresh_ms
+        read_ms = self._keys_read_ms.get(name)
+        if keys is None or (read_ms is not None and now_ms - read_ms < refresh_ms):
+            return
+        try:
+            await self._network.run_blocking(keys.load)
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read the keys of OAUTHBEARER: {error}") from None
+        self._keys_read_ms[name] = now_ms
+
+    def _validate(self, changed: BrokerConfig) -> None:
+        """UserError if a listener that is served could not be served with these settings."""
+        for endpoint in Listeners.of(changed).bound:
+            if endpoint.name in self._tls:
+                settings = tls_settings(changed, endpoint)
+                if self._tls[endpoint.name].is_stale(settings):
+                    ServerTls(settings, with_login=endpoint.protocol in WITH_LOGIN)
+            if endpoint.name in self._sasl:
+                settings_of = listener_settings(changed, endpoint.name)
+                SaslServer(settings_of, self._credentials, self._environment.clock, self._nonce)
+        self._check_now.set()  # as in Kafka, setting the same values again reads the files again
+
+    def _count(self, name: str, outcome: str) -> None:
+        self._network.authentication_counter(name, outcome).value += 1
+
+    def _nonce(self) -> str:
+        return base64.b64encode(self._environment.random_bytes(NONCE_BYTES)).decode()

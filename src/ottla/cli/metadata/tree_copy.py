@@ -1,0 +1,109 @@
+"""The whole tree of a metadata store: read, written into an empty store, deleted.
+
+Owns what is copied: every persistent node, except notifications, which only running brokers need.
+A write is complete when the target has a cluster id, which comes last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ottla.delay.slices import sliced
+from ottla.store import paths
+from ottla.store.port import Create, Delete, Op, Set, Store
+
+READ_AT_ONCE: Final = 200
+BATCH_OPS: Final = 500
+BATCH_BYTES: Final = 500_000
+"""ZooKeeper closes the connection on a request of a megabyte."""
+OP_BYTES: Final = 80
+_NOTIFICATIONS: Final = (
+    paths.CONFIG_CHANGES,
+    paths.ACL_CHANGES,
+    paths.ACL_CHANGES_PREFIXED,
+    paths.ISR_CHANGES,
+    paths.LOG_DIR_EVENTS,
+)
+_OF_ZOOKEEPER: Final = "/zookeeper"
+"""ZooKeeper's own nodes, at the root of every ensemble."""
+
+
+class TreeNode(NamedTuple):
+    path: str
+    data: bytes
+    version: int
+
+
+async def is_empty(store: Store) -> bool:
+    return not {f"/{name}" for name in await store.children("/")} - {_OF_ZOOKEEPER}
+
+
+async def read_tree(store: Store) -> list[TreeNode]:
+    """Parents first."""
+    nodes: list[TreeNode] = []
+    level = ["/"]
+    while level:
+        found = [path for some in sliced(level, READ_AT_ONCE) for path in await _below(store, some)]
+        level = []
+        for some in sliced(found, READ_AT_ONCE):
+            for path, node in zip(some, await store.get_many(some), strict=True):
+                if node is not None and not node.ephemeral:
+                    nodes.append(TreeNode(path, node.data, node.version))
+                    level.append(path)
+    return nodes
+
+
+async def write_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
+    others = [node for node in nodes if node.path != paths.CLUSTER_ID]
+    for batch in _batches([op for node in others for op in _creation(node)]):
+        await store.multi(batch)
+    await store.multi([Create(node.path, node.data) for node in nodes if node not in others])
+
+
+async def delete_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
+    """Children first; the cluster id before everything, so that no broker starts on a part."""
+    await store.delete(paths.CLUSTER_ID)
+    left = await read_tree(store)
+    left += [
+        TreeNode(f"{parent}/{name}", b"", 0)
+        for parent in _NOTIFICATIONS
+        if any(node.path == parent for node in nodes)
+        for name in await store.children(parent)
+    ]
+    ops: list[Op] = [Delete(node.path) for node in sorted(left, reverse=True)]
+    for batch in _batches(ops):
+        await store.multi(batch)
+
+
+async def _below(store: Store, parents: Sequence[str]) -> list[str]:
+    parents = [path for path in parents if path not in _NOTIFICATIONS]
+    children = await asyncio.gather(*(store.children(path) for path in parents))
+    return [
+        path
+        for parent, names in zip(parents, children, strict=True)
+        for name in names
+        if (path := f"{parent.rstrip('/')}/{name}") != _OF_ZOOKEEPER
+    ]
+
+
+def _creation(node: TreeNode) -> list[Op]:
+    ops: list[Op] = [Create(node.path, node.data)]
+    if node.path == paths.BROKER_SEQUENCE:  # its version counts the broker ids generated so far
+        ops += [Set(node.path, node.data)] * node.version
+    return ops
+
+
+def _batches(ops: Sequence[Op]) -> Iterator[list[Op]]:
+    batch: list[Op] = []
+    size = 0
+    for op in ops:
+        bytes_ = OP_BYTES + len(op.path) + (len(op.data) if isinstance(op, Create | Set) else 0)
+        if batch and (len(batch) == BATCH_OPS or size + bytes_ > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(op)
+        size += bytes_
+    if batch:
+        yield batch

@@ -1,0 +1,6 @@
+"""`ottla users`: SCRAM credentials.
+
+- `add`, `list`, `remove`  a file for each verb
+- `offline`                credentials of a broker that does not run
+- `password`               where a new password comes from
+"""

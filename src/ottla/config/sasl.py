@@ -1,0 +1,121 @@
+"""Settings of SASL, for brokers and for clients.
+
+Owns: the names, types and defaults of `sasl.*`. Never parses a JAAS line or loads a class that a
+setting names: `security/sasl` recognises Kafka's own login modules and refuses all others.
+"""
+
+from typing import Annotated, Final
+
+from ottla.config.settings import (
+    AtLeast,
+    Between,
+    Doc,
+    Dynamic,
+    Long,
+    NoEffect,
+    OneOf,
+    Settings,
+    Type,
+    Words,
+)
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+KNOWN_MECHANISMS: Final = (*MECHANISMS, "GSSAPI")
+HANDLERS: Final = (
+    "",
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+)
+_HANDLER: Final = NoEffect("no class is loaded by name; the login module decides")
+
+
+class SaslSettings(Settings):
+    """Of both sides."""
+
+    sasl_jaas_config: Annotated[
+        str | None,
+        Type.PASSWORD,
+        Dynamic("broker"),
+        Doc("A login module of Kafka and its options, as one JAAS line."),
+    ] = None
+    sasl_login_callback_handler_class: Annotated[
+        str | None, Type.CLASS, OneOf(HANDLERS), _HANDLER
+    ] = None
+    sasl_oauthbearer_scope_claim_name: Annotated[
+        str, Doc("Claim of a token that lists its scopes.")
+    ] = "scope"
+    sasl_oauthbearer_sub_claim_name: Annotated[
+        str, Doc("Claim of a token that names its user.")
+    ] = "sub"
+    sasl_oauthbearer_token_endpoint_url: Annotated[
+        str | None, Doc("Where a client gets its token: an https address, or a file.")
+    ] = None
+    sasl_oauthbearer_allowed_urls: Annotated[
+        Words,
+        Doc("Ours. The only addresses that keys and tokens may be read from, written out in full."),
+    ] = ()
+
+
+class SaslServerSettings(SaslSettings):
+    sasl_enabled_mechanisms: Annotated[
+        Words,
+        OneOf(KNOWN_MECHANISMS),
+        Dynamic("broker"),
+        Doc("Mechanisms that clients may log in with."),
+    ] = ("GSSAPI",)
+    sasl_mechanism_inter_broker_protocol: Annotated[
+        str,
+        OneOf(KNOWN_MECHANISMS),
+        Dynamic("broker"),
+        Doc("Mechanism that this broker logs in to other brokers with."),
+    ] = "GSSAPI"
+    sasl_server_max_receive_size: Annotated[
+        int, Between(1, 524_288), Doc("Largest request of a client that is not logged in.")
+    ] = 524_288
+    sasl_server_callback_handler_class: Annotated[
+        str | None, Type.CLASS, OneOf(HANDLERS), _HANDLER
+    ] = None
+    connections_max_reauth_ms: Annotated[
+        Long, AtLeast(0), Doc("A client must log in again after this long; 0: never.")
+    ] = 0
+    java_security_auth_login_config: Annotated[
+        str | None, Doc("Ours, a system property of Java. A JAAS file with a section KafkaServer.")
+    ] = None
+    sasl_oauthbearer_jwks_endpoint_url: Annotated[
+        str | None, Doc("Keys that tokens are signed with: an https address, or a file.")
+    ] = None
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: Annotated[
+        Long, AtLeast(1), Doc("How often the keys are read again.")
+    ] = 3_600_000
+    sasl_oauthbearer_expected_audience: Annotated[
+        Words, Doc("A token must be for one of these; any when empty.")
+    ] = ()
+    sasl_oauthbearer_expected_issuer: Annotated[
+        str | None, Doc("A token must be issued by this; anybody when not set.")
+    ] = None
+    sasl_oauthbearer_clock_skew_seconds: Annotated[
+        int, AtLeast(0), Doc("How far the clock of a token's issuer may differ.")
+    ] = 30
+    sasl_oauthbearer_unsecured_enable: Annotated[
+        bool, Doc("Ours, for tests. Accept tokens without a signature: anybody may be anybody.")
+    ] = False
+
+
+class SaslClientSettings(SaslSettings):
+    sasl_mechanism: Annotated[
+        str, OneOf(KNOWN_MECHANISMS), Doc("Mechanism to log in to brokers with.")
+    ] = "GSSAPI"
+    sasl_username: Annotated[
+        str | None, Doc("Ours. User of PLAIN and SCRAM, instead of a JAAS line.")
+    ] = None
+    sasl_password: Annotated[
+        str | None, Type.PASSWORD, Doc("Ours. Password of PLAIN and SCRAM, instead of a JAAS line.")
+    ] = None
+    sasl_oauthbearer_token: Annotated[
+        str | None, Type.PASSWORD, Doc("Ours. The token of OAUTHBEARER itself.")
+    ] = None
+    sasl_client_callback_handler_class: Annotated[
+        str | None, Type.CLASS, OneOf(HANDLERS), _HANDLER
+    ] = None

@@ -1,0 +1,137 @@
+"""The login of a client: mechanism and credentials from its settings.
+
+Owns: where user, password and token come from. Never connects to a broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+from ottla.config.sasl import SaslClientSettings
+from ottla.model.clock import Clock
+from ottla.model.errors import AuthenticationFailed, UserError
+from ottla.security.sasl import jaas
+from ottla.security.sasl.exchange import ClientExchange
+from ottla.security.sasl.key_sets import check_address, read_address
+from ottla.security.sasl.oauthbearer import BearerClient
+from ottla.security.sasl.plain import PlainClient
+from ottla.security.sasl.scram import NONCE_BYTES, ScramClient
+from ottla.security.sasl.tokens import unsecured_token
+
+ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
+
+
+class UserPassword(NamedTuple):
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"UserPassword({self.user!r}, [hidden])"
+
+
+class ClientLogin:
+    """Starts an exchange for each new connection."""
+
+    def __init__(
+        self,
+        settings: SaslClientSettings,
+        clock: Clock,
+        nonce: Callable[[], str] = lambda: secrets.token_urlsafe(NONCE_BYTES),
+        *,
+        modules: Sequence[jaas.Entry] | None = None,
+    ) -> None:
+        """`modules`: instead of those of `sasl.jaas.config`."""
+        self.mechanism = settings.sasl_mechanism
+        self._settings = settings
+        self._clock = clock
+        self._nonce = nonce
+        text = settings.sasl_jaas_config
+        entries = modules or (() if text is None else jaas.parse_line(text))
+        entry = jaas.find(entries, self.mechanism)
+        if entries and entry is None:
+            raise UserError(
+                f"sasl.jaas.config: the login module is for {entries[0].mechanism}, but "
+                f"sasl.mechanism is {self.mechanism}"
+            )
+        self._options = {} if entry is None else dict(entry.options)
+        if self.mechanism == "OAUTHBEARER":
+            self._token = self._token_source()
+        else:
+            self._user = self._user_password()
+
+    def exchange(self) -> ClientExchange:
+        if self.mechanism == "OAUTHBEARER":
+            return BearerClient(self._token)
+        user, password = self._user
+        if self.mechanism == "PLAIN":
+            return PlainClient(user, password)
+        return ScramClient(self.mechanism, user, password, self._nonce(), _on_thread)
+
+    def _user_password(self) -> UserPassword:
+        settings = self._settings
+        user = settings.sasl_username or self._options.get("username")
+        password = settings.sasl_password or self._options.get("password")
+        if user is None or password is None:
+            raise UserError(
+                f"sasl.mechanism={self.mechanism} needs a user and a password: set "
+                "sasl.jaas.config, or sasl.username and sasl.password"
+            )
+        return UserPassword(user, password)
+
+    def _token_source(self) -> Callable[[], Awaitable[str]]:
+        settings, options = self._settings, self._options
+        if settings.sasl_oauthbearer_token is not None:
+            token = settings.sasl_oauthbearer_token
+
+            async def given() -> str:
+                return token
+
+            return given
+        url = settings.sasl_oauthbearer_token_endpoint_url
+        if url is not None:
+            check_address(ENDPOINT, url, settings.sasl_oauthbearer_allowed_urls)
+            return lambda: _fetched_token(url, options)
+        user = options.get("unsecuredLoginStringClaim_sub")
+        if user is None:
+            raise UserError(
+                f"sasl.mechanism=OAUTHBEARER needs a token: set {ENDPOINT} or "
+                "sasl.oauthbearer.token"
+            )
+
+        async def unsecured() -> str:
+            return unsecured_token(user, self._clock.wall_ms())
+
+        return unsecured
+
+
+async def _fetched_token(url: str, options: dict[str, str]) -> str:
+    """A token by the client's credentials (RFC 6749, 4.4), or the content of a file."""
+    headers, body = {"Accept": "application/json"}, None
+    if url.startswith("https:"):
+        client, secret = options.get("clientId", ""), options.get("clientSecret", "")
+        pair = base64.b64encode(f"{client}:{secret}".encode()).decode()
+        headers["Authorization"] = f"Basic {pair}"
+        fields = {"grant_type": "client_credentials"}
+        if "scope" in options:
+            fields["scope"] = options["scope"]
+        body = urlencode(fields).encode()
+    data = await asyncio.to_thread(read_address, url, body=body, headers=headers)
+    if not url.startswith("https:"):
+        return data.decode("ascii", "replace").strip()
+    try:
+        token = json.loads(data)["access_token"]
+    except (ValueError, KeyError, TypeError):
+        token = None
+    if not isinstance(token, str):
+        raise AuthenticationFailed(f"{ENDPOINT}={url}: the answer has no access_token")
+    return token
+
+
+async def _on_thread(work: Callable[[], bytes]) -> bytes:
+    return await asyncio.get_running_loop().run_in_executor(None, work)

@@ -1,0 +1,91 @@
+"""The keys that tokens are signed with, and the only addresses they are read from.
+
+Owns: the check of an address against the allowed ones, a bounded read, and the keys in force. Never
+follows a redirect, and never reads an address or a file that the settings do not allow word for
+word. `load` blocks: it is for a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping, Sequence
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import IO, Any, Final
+from urllib.error import URLError
+from urllib.parse import unquote, urlsplit
+
+from ottla.model.errors import UserError
+
+READ_MAX_BYTES: Final = 1 << 20
+TIMEOUT_S: Final = 10
+KEYS_MAX: Final = 100
+ALLOWED: Final = "sasl.oauthbearer.allowed.urls"
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> None:
+        return None
+
+
+def check_address(setting: str, url: str, allowed: Sequence[str]) -> None:
+    """UserError unless the address is https or a file, and one of the allowed ones."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("https", "file"):
+        raise UserError(f"{setting}={url}: expected an https: or file: address")
+    if parts.scheme == "https" and not parts.hostname:
+        raise UserError(f"{setting}={url}: expected a host name")
+    if url not in allowed:
+        raise UserError(f"{setting}={url}: not allowed; add it to {ALLOWED}")
+
+
+def read_address(
+    url: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> bytes:
+    """At most a megabyte from an address that was checked; OSError if it cannot be read."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        with Path(unquote(parts.path)).open("rb") as file:
+            data = file.read(READ_MAX_BYTES + 1)
+    else:
+        opener = urllib.request.build_opener(_NoRedirects)
+        request = urllib.request.Request(url, data=body, headers=dict(headers or {}))
+        try:
+            with opener.open(request, timeout=TIMEOUT_S) as reply:
+                data = reply.read(READ_MAX_BYTES + 1)
+        except URLError as error:
+            raise OSError(f"{url}: {error.reason}") from None
+    if len(data) > READ_MAX_BYTES:
+        raise OSError(f"{url}: more than {READ_MAX_BYTES} bytes")
+    return data
+
+
+class KeySet:
+    """The keys of one address, by id. Empty until `load` has succeeded."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.keys: Mapping[str | None, Any] = {}
+
+    def load(self) -> None:
+        """Read and replace the keys; an OSError or a ValueError leaves them as they were."""
+        content = json.loads(read_address(self.url))
+        entries = content.get("keys") if isinstance(content, dict) else None
+        if not isinstance(entries, list) or not entries:
+            raise ValueError(f"{self.url}: expected a JSON object with a list of keys")
+        if len(entries) > KEYS_MAX:
+            raise ValueError(f"{self.url}: more than {KEYS_MAX} keys")
+        self.keys = {
+            entry.get("kid"): entry
+            for entry in entries
+            if isinstance(entry, dict) and entry.get("use", "sig") == "sig"
+        }

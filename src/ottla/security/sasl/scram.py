@@ -1,0 +1,250 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802): messages, credentials, both sides. Pure.
+
+Owns: Kafka's text form of a credential, and the checks of both sides. A broker never has a
+password, only keys derived from it. An unknown user gets a salt that is always the same, derived
+from a secret of the cluster, and fails where a wrong password fails.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
+
+from ottla.model.errors import AuthenticationFailed
+from ottla.security.sasl.exchange import SENTENCE, LoginFailed, Step
+
+HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+ITERATIONS_MIN: Final = 4_096
+ITERATIONS_DEFAULT: Final = 8_192
+ITERATIONS_MAX: Final = 16_384
+"""Kafka's bound for credentials that are set."""
+CLIENT_ITERATIONS_MAX: Final = 500_000
+"""What our client computes at most for a broker: a third of a second."""
+NONCE_BYTES: Final = 24
+TOKEN_MAX_BYTES: Final = 8 << 10
+
+_CLIENT_FIRST: Final = re.compile(
+    r"(?P<header>[ny],(?:a=(?P<id>[^,]*))?,)(?P<bare>n=(?P<user>[^,]+),r=(?P<nonce>[!-+\--~]+)"
+    r"(?P<more>(?:,[A-Za-z]+=[^,]+)*))"
+)
+_CLIENT_FINAL: Final = re.compile(
+    r"(?P<bare>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>[!-+\--~]+)),p=(?P<proof>[A-Za-z0-9+/=]+)"
+)
+_SERVER_FIRST: Final = re.compile(
+    r"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[A-Za-z0-9+/=]+),i=(?P<iterations>[0-9]{1,9})(?:,.*)?"
+)
+_FIELDS: Final = re.compile(
+    r"salt=(?P<salt>[^,]+),stored_key=(?P<stored>[^,]+),server_key=(?P<server>[^,]+),"
+    r"iterations=(?P<iterations>[0-9]{1,9})"
+)
+
+RunBlocking = Callable[[Callable[[], bytes]], Awaitable[bytes]]
+
+
+class Credential(NamedTuple):
+    """What a broker knows of a user's password."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+    def __str__(self) -> str:
+        """Kafka's text, as it stands in the metadata store."""
+        return (
+            f"salt={_base64(self.salt)},stored_key={_base64(self.stored_key)},"
+            f"server_key={_base64(self.server_key)},iterations={self.iterations}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Credential([hidden], iterations={self.iterations})"
+
+    @classmethod
+    def parse(cls, text: str) -> Credential:
+        match = _FIELDS.fullmatch(text)
+        if match is None:
+            raise ValueError("expected salt=…,stored_key=…,server_key=…,iterations=…")
+        salt, stored, server = (_decoded(match[name]) for name in ("salt", "stored", "server"))
+        return cls(salt, stored, server, int(match["iterations"]))
+
+    @classmethod
+    def of_salted(
+        cls, mechanism: str, salted_password: bytes, salt: bytes, iterations: int
+    ) -> Credential:
+        """From what AlterUserScramCredentials carries."""
+        name = HASHES[mechanism]
+        client_key = hmac.digest(salted_password, b"Client Key", name)
+        server_key = hmac.digest(salted_password, b"Server Key", name)
+        return cls(salt, hashlib.new(name, client_key).digest(), server_key, iterations)
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """Slow by design: for a thread, not for the event loop."""
+    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
+
+
+class ScramServer:
+    """One login. `nonce` is this side's part; `secret` derives the salt of unknown users."""
+
+    def __init__(
+        self, mechanism: str, credentials: Mapping[str, Credential], nonce: str, secret: bytes
+    ) -> None:
+        self._mechanism = mechanism
+        self._hash = HASHES[mechanism]
+        self._credentials = credentials
+        self._nonce = nonce
+        self._secret = secret
+        self._user: str | None = None
+
+    def evaluate(self, token: bytes) -> Step:
+        text = self._text(token)
+        return self._first(text) if self._user is None else self._final(text)
+
+    def _first(self, text: str) -> Step:
+        match = _CLIENT_FIRST.fullmatch(text)
+        if match is None:
+            raise self._failure("malformed first message")
+        user = _plain_name(match["user"])
+        if user is None:
+            raise self._failure("malformed user name")
+        authorization_id = _plain_name(match["id"] or "")
+        if authorization_id and authorization_id != user:
+            raise self._failure("another authorization id", user)
+        if ",tokenauth=true" in match["more"]:
+            raise self._failure("delegation tokens are not offered", user)
+        self._user = user
+        self._credential = self._credentials.get(user)
+        credential = self._credential or self._pretended(user)
+        self._nonce = match["nonce"] + self._nonce
+        self._binding = _base64(match["header"].encode())
+        answer = f"r={self._nonce},s={_base64(credential.salt)},i={credential.iterations}"
+        self._transcript = f"{match['bare']},{answer}"
+        self._checked = credential
+        return Step(answer.encode())
+
+    def _final(self, text: str) -> Step:
+        user = self._user
+        assert user is not None
+        match = _CLIENT_FINAL.fullmatch(text)
+        if match is None:
+            raise self._failure("malformed final message", user)
+        if match["nonce"] != self._nonce or match["binding"] != self._binding:
+            raise self._failure("altered nonce or channel binding", user)
+        message = f"{self._transcript},{match['bare']}".encode()
+        credential = self._checked
+        proof = self._proof(match["proof"], len(credential.stored_key), user)
+        signature = hmac.digest(credential.stored_key, message, self._hash)
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        stored = hashlib.new(self._hash, client_key).digest()
+        equal = hmac.compare_digest(stored, credential.stored_key)
+        if self._credential is None or not equal:
+            raise self._failure("unknown user" if self._credential is None else "wrong proof", user)
+        verifier = hmac.digest(credential.server_key, message, self._hash)
+        return Step(f"v={_base64(verifier)}".encode(), user)
+
+    def _pretended(self, user: str) -> Credential:
+        """What an unknown user is asked to prove; nobody can."""
+        parts = [hmac.digest(self._secret, f"{kind}:{user}".encode(), self._hash) for kind in "abc"]
+        return Credential(parts[0][:26], parts[1], parts[2], ITERATIONS_DEFAULT)
+
+    def _proof(self, text: str, size: int, user: str) -> bytes:
+        try:
+            proof = _decoded(text)
+        except ValueError:
+            proof = b""
+        if len(proof) != size:
+            raise self._failure("malformed proof", user)
+        return proof
+
+    def _text(self, token: bytes) -> str:
+        if len(token) > TOKEN_MAX_BYTES:
+            raise self._failure("message too long")
+        try:
+            return token.decode("utf-8")
+        except UnicodeDecodeError:
+            raise self._failure("message is not UTF-8") from None
+
+    def _failure(self, reason: str, user: str = "") -> LoginFailed:
+        return LoginFailed(f"{SENTENCE}{self._mechanism}", reason, user=user)
+
+
+class ScramClient:
+    """One login of ours. Checks that the broker knows the credential, too."""
+
+    def __init__(
+        self, mechanism: str, user: str, password: str, nonce: str, run: RunBlocking
+    ) -> None:
+        self._mechanism = mechanism
+        self._hash = HASHES[mechanism]
+        self._user = user
+        self._password = password
+        self._nonce = nonce
+        self._run = run
+        self._verifier: bytes | None = None
+
+    async def first(self) -> bytes:
+        name = self._user.replace("=", "=3D").replace(",", "=2C")
+        self._bare = f"n={name},r={self._nonce}"
+        return f"n,,{self._bare}".encode()
+
+    async def evaluate(self, challenge: bytes) -> bytes | None:
+        text = challenge.decode("utf-8", "replace")
+        if self._verifier is None:
+            return await self._final(text)
+        if not hmac.compare_digest(text.encode(), b"v=" + _base64(self._verifier).encode()):
+            raise AuthenticationFailed(
+                f"{self._mechanism}: the broker does not know the password of {self._user}: "
+                "it may be an impostor"
+            )
+        return None
+
+    async def _final(self, text: str) -> bytes:
+        match = _SERVER_FIRST.fullmatch(text)
+        if match is None:
+            raise AuthenticationFailed(f"{self._mechanism}: malformed message from the broker")
+        nonce, iterations = match["nonce"], int(match["iterations"])
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise AuthenticationFailed(f"{self._mechanism}: the broker altered the nonce")
+        if not ITERATIONS_MIN <= iterations <= CLIENT_ITERATIONS_MAX:
+            raise AuthenticationFailed(
+                f"{self._mechanism}: the broker asks for {iterations} iterations, expected "
+                f"{ITERATIONS_MIN} to {CLIENT_ITERATIONS_MAX}"
+            )
+        try:
+            salt = _decoded(match["salt"])
+        except ValueError:
+            raise AuthenticationFailed(f"{self._mechanism}: malformed salt") from None
+        bare = f"c=biws,r={nonce}"
+        message = f"{self._bare},{text},{bare}".encode()
+        salted = await self._run(
+            lambda: salted_password(self._mechanism, self._password, salt, iterations)
+        )
+        client_key = hmac.digest(salted, b"Client Key", self._hash)
+        stored = hashlib.new(self._hash, client_key).digest()
+        signature = hmac.digest(stored, message, self._hash)
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        server_key = hmac.digest(salted, b"Server Key", self._hash)
+        self._verifier = hmac.digest(server_key, message, self._hash)
+        return f"{bare},p={_base64(proof)}".encode()
+
+
+def _plain_name(text: str) -> str | None:
+    """A user name as it was before ',' and '=' were replaced; None: it is malformed."""
+    plain = text.replace("=2C", ",").replace("=3D", "\0")
+    return None if "=" in plain else plain.replace("\0", "=")
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None

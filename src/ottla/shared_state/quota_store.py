@@ -1,0 +1,150 @@
+"""Quotas in the metadata store, where Kafka keeps them: written by the broker that handles the
+request, read by all.
+
+Owns the quotas among the settings below `/config/users`, `/config/clients` and `/config/ips`; the
+same nodes hold other settings, such as the credentials of users, which stay as they are. All quotas
+are read before a broker serves clients, and those that a change notification names again. Never
+decides which quota applies.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity, parse_quotas
+from ottla.shared_state.change_notifications import (
+    config_change_notification,
+    write_with_notification,
+)
+from ottla.store import paths
+from ottla.store.nodes import BadNode, ConfigNode
+from ottla.store.port import Create, Node, NodeExists, Op, Set, Store
+
+log = logging.getLogger(__name__)
+
+KINDS: Final = ("users", "clients", "ips")
+"""The first steps of the entity paths that may have quotas."""
+CLIENTS: Final = "clients"
+
+Change = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+class QuotaStore:
+    def __init__(self, store: Store, quotas: ClientQuotas) -> None:
+        self._store = store
+        self._quotas = quotas
+
+    async def load_all(self) -> None:
+        """Read the quotas of all entities."""
+        self._quotas.follow({})
+        await self.load(await self._entity_paths())
+
+    async def load(self, entity_paths: Iterable[str]) -> None:
+        """Read the quotas of these entities again; others keep theirs."""
+        entities = {entity for path in entity_paths if (entity := entity_of(path)) is not None}
+        if not entities:
+            return
+        kept = {
+            entity: quotas
+            for entity, quotas in self._quotas.quotas.items()
+            if entity not in entities
+        }
+        self._quotas.follow({**kept, **await self._stored(entities)})
+
+    async def change(self, entity: QuotaEntity, change: Change) -> None:
+        """Write what `change` returns for the stored settings, and apply it here at once."""
+        entity_path = path_of(entity)
+        path = f"/config/{entity_path}"
+        await self._create_parents(path)
+
+        def write(node: Node | None) -> Op:
+            data = ConfigNode(change(_settings(path, node))).encode()
+            return Create(path, data) if node is None else Set(path, data, node.version)
+
+        notification = config_change_notification(entity_path)
+        await write_with_notification(self._store, path, write, notification)
+        await self.load([entity_path])
+
+    async def _create_parents(self, path: str) -> None:
+        for parent in paths.ancestors(path):
+            if await self._store.get(parent) is None:
+                with suppress(NodeExists):  # another broker creates it too
+                    await self._store.create(parent, b"")
+
+    async def _entity_paths(self) -> list[str]:
+        found: list[str] = []
+        for kind in KINDS:
+            for step in await self._children(f"/config/{kind}"):
+                path = f"{kind}/{step}"
+                found.append(path)
+                if kind == "users":
+                    clients = await self._children(f"/config/{path}/{CLIENTS}")
+                    found += [f"{path}/{CLIENTS}/{client}" for client in clients]
+        return found
+
+    async def _children(self, path: str) -> list[str]:
+        return [] if await self._store.get(path) is None else await self._store.children(path)
+
+    async def _stored(
+        self, entities: Iterable[QuotaEntity]
+    ) -> dict[QuotaEntity, Mapping[str, float]]:
+        entities = list(entities)
+        nodes = await self._store.get_many([f"/config/{path_of(entity)}" for entity in entities])
+        quotas: dict[QuotaEntity, Mapping[str, float]] = {}
+        for entity, node in zip(entities, nodes, strict=True):
+            path = path_of(entity)
+            try:
+                found = parse_quotas(entity, _settings(path, node))
+            except ValueError as error:
+                log.error("cannot parse quotas in node /config/%s, ignoring them: %s", path, error)
+                continue
+            if found:
+                quotas[entity] = found
+        return quotas
+
+
+def path_of(entity: QuotaEntity) -> str:
+    """The entity path: the node below /config, and what a change notification names."""
+    user, client_id, ip = entity
+    if ip is not None:
+        return f"ips/{_step(ip)}"
+    steps = []
+    if user is not None:
+        steps += ["users", _step(user)]
+    if client_id is not None:
+        steps += [CLIENTS, _step(client_id)]
+    return "/".join(steps)
+
+
+def entity_of(path: str) -> QuotaEntity | None:
+    """The inverse of `path_of`; None for the path of something else."""
+    match path.split("/"):
+        case ["users", user]:
+            return QuotaEntity(_name(user))
+        case ["users", user, "clients", client_id]:
+            return QuotaEntity(_name(user), _name(client_id))
+        case ["clients", client_id]:
+            return QuotaEntity(None, _name(client_id))
+        case ["ips", ip]:
+            return QuotaEntity(ip=_name(ip))
+    return None
+
+
+def _step(name: Name) -> str:
+    return DEFAULT.value if name is DEFAULT else paths.sanitized(str(name))
+
+
+def _name(step: str) -> Name:
+    return DEFAULT if step == DEFAULT.value else paths.plain(step)
+
+
+def _settings(path: str, node: Node | None) -> Mapping[str, str]:
+    try:
+        return {} if node is None or not node.data else ConfigNode.decode(node.data).overrides
+    except BadNode as error:
+        log.error("cannot parse settings in node %s, ignoring them: %s", path, error)
+        return {}

@@ -1,0 +1,100 @@
+"""What holds for the replicas of a partition: one leader an epoch, and equal logs at rest.
+
+`one_leader` and `watermark_of_leaders` judge events that brokers' observers wrote;
+`differences` compares the bytes of log files, once nothing is written any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from ottla.protocol.records.batch import walk
+from ottla.protocol.records.record import read_records
+from ottla.testing.history.arrangement import History
+from ottla.testing.history.events import Leads
+from ottla.testing.history.transactions import Broken
+
+Batches: TypeAlias = dict[int, bytes]
+"""By base offset."""
+
+
+def one_leader(history: History) -> Iterator[Broken]:
+    """Two brokers that led a partition in the same epoch."""
+    leaders: dict[tuple[str, int], Leads] = {}
+    for leads in history.leads:
+        first = leaders.setdefault((leads.partition, leads.leader_epoch), leads)
+        if first.broker != leads.broker:
+            brokers = f"{first.broker} and {leads.broker}"
+            yield Broken(leads.partition, f"{brokers} both led in epoch {leads.leader_epoch}")
+
+
+def watermark_of_leaders(history: History) -> Iterator[Broken]:
+    """A leader whose high watermark fell while it led."""
+    last: dict[tuple[str, int, int], int] = {}
+    for leads in history.leads:
+        key = (leads.partition, leads.leader_epoch, leads.broker)
+        if leads.high_watermark < last.get(key, -1):
+            detail = (
+                f"broker {leads.broker} had {leads.high_watermark} after {last[key]} "
+                f"in epoch {leads.leader_epoch}"
+            )
+            yield Broken(leads.partition, detail)
+        last[key] = leads.high_watermark
+
+
+def differences(
+    logs: Mapping[int, bytes], end: int | None = None, *, compacted: bool = False
+) -> Iterator[str]:
+    """Where the logs of replicas, by broker, differ below `end`, an offset.
+
+    Compared is the range that two replicas both hold: retention may have moved the start of one.
+    None: up to the smallest log end. With `compacted`, records instead of batches: each replica
+    cleans its log by itself, so one may have dropped what another still has.
+    """
+    read = {broker: _batches(log) for broker, log in logs.items()}
+    ends = {broker: log_end(log) for broker, log in logs.items()}
+    below = min(ends.values(), default=0) if end is None else end
+    for broker, its_end in sorted(ends.items()):
+        if its_end < below:
+            yield f"broker {broker} ends at {its_end}, below {below}"
+    (first, *others) = sorted(read)
+    for other in others:
+        compare = _different_records if compacted else _different_batches
+        for where in compare(read[first], read[other], below):
+            yield f"brokers {first} and {other} differ {where}"
+
+
+def _batches(log: bytes) -> Batches:
+    view = memoryview(log)
+    return {header.base_offset: bytes(view[at : at + header.size]) for at, header in walk(view)}
+
+
+def log_end(log: bytes) -> int:
+    """The offset after the last record."""
+    return max((header.next_offset for _, header in walk(log)), default=0)
+
+
+def _different_batches(one: Batches, other: Batches, below: int) -> Iterator[str]:
+    start = max(min(one, default=below), min(other, default=below))
+    for offset in sorted({*one, *other}):
+        if start <= offset < below and one.get(offset) != other.get(offset):
+            lacking = [offset in batches for batches in (one, other)]
+            yield f"at offset {offset} of {below}, present: {lacking}"
+            return
+
+
+def _different_records(one: Batches, other: Batches, below: int) -> Iterator[str]:
+    ours, theirs = _records(one), _records(other)
+    for offset in sorted(ours.keys() & theirs.keys()):
+        if offset < below and ours[offset] != theirs[offset]:
+            yield f"at offset {offset} of {below}: {ours[offset]} and {theirs[offset]}"
+            return
+
+
+def _records(batches: Batches) -> dict[int, tuple[bytes | None, bytes | None]]:
+    return {
+        record.offset: (record.key, record.value)
+        for batch in batches.values()
+        for record in read_records(batch)
+    }

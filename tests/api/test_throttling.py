@@ -1,0 +1,131 @@
+"""What a client used beyond its quota is a throttle time in the reply and a muted connection."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ottla.api import fetch, list_offsets, produce
+from ottla.api.fast_path.produce import FastProduce
+from ottla.model.errors import ErrorCode
+from ottla.security.quotas.entities import Client, Quota, QuotaEntity
+from tests.asking import fetch_fields
+from tests.fakes.api_side import ApiSide, api_side
+from tests.fakes.data_side import values_of
+
+ME = Client("ANONYMOUS", "caller")
+LONG = bytes(1000)
+
+
+def limit(side: ApiSide, **quotas: float) -> None:
+    side.services.quotas.follow({QuotaEntity(None, "caller"): quotas})
+
+
+def fields(records: bytes, acks: int = 1) -> dict[str, Any]:
+    partition = {"index": 0, "records": records}
+    return {
+        "transactional_id": None,
+        "acks": acks,
+        "timeout": 1_000,
+        "topic_data": [{"name": "t", "partition_data": [partition]}],
+    }
+
+
+def throttle_ms(reply: Any) -> int:
+    return int(reply.throttle_time / timedelta(milliseconds=1))
+
+
+@pytest.mark.spec("SEC-07", "WIRE-14", "MON-08")
+@pytest.mark.parametrize("version", [7, 8, 9, 12])
+async def test_produce_beyond_the_quota_is_stored_and_throttled(version: int) -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        limit(side, producer_byte_rate=100.0)
+        records = side.data.batch(LONG)
+        delays = []
+        for _ in range(3):
+            reply = await side.caller.ask(produce.API, version, **fields(records))
+            assert reply.responses[0].partition_responses[0].error_code is ErrorCode.none
+            delays.append(throttle_ms(reply))
+        assert delays[0] > 0 or delays[1] > 0
+        assert delays[2] > delays[1] >= delays[0]
+        assert side.caller.throttled_ms == delays[2]
+        assert values_of(await side.data.read()) == [LONG] * 3
+
+
+@pytest.mark.spec("SEC-07")
+async def test_the_fast_path_is_used_and_throttled_and_follows_new_quotas() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        limit(side, producer_byte_rate=1e9)
+        records = side.data.batch(LONG)
+        await side.caller.ask(produce.API, 12, **fields(records))
+        fast = side.caller.peer.answer
+        assert isinstance(fast, FastProduce)
+        reply = await side.caller.ask(produce.API, 12, **fields(records))
+        assert throttle_ms(reply) == 0
+        limit(side, producer_byte_rate=10.0)
+        await side.caller.ask(produce.API, 12, **fields(records))
+        assert side.caller.peer.answer is not fast, "remembered again, with the new quota"
+        reply = await side.caller.ask(produce.API, 12, **fields(records))
+        assert throttle_ms(reply) > 10_000
+        side.services.quotas.follow({})
+        await side.caller.ask(produce.API, 12, **fields(records))
+        reply = await side.caller.ask(produce.API, 12, **fields(records))
+        assert throttle_ms(reply) == 0
+
+
+@pytest.mark.spec("SEC-07")
+async def test_a_fetch_beyond_the_quota_gets_nothing_and_what_it_did_not_get_is_not_counted() -> (
+    None
+):
+    async with api_side() as side:
+        await side.data.lead()
+        await side.data.append(*[LONG] * 9)
+        limit(side, consumer_byte_rate=1_000.0)  # ten windows: 10,000 bytes at once
+        first = await side.caller.ask(fetch.API, 12, **fetch_fields("t"))
+        assert first.responses[0].partitions[0].records
+        assert throttle_ms(first) == 0
+        second = await side.caller.ask(fetch.API, 12, **fetch_fields("t"))
+        assert throttle_ms(second) > 0
+        assert not second.responses
+        third = await side.caller.ask(fetch.API, 12, **fetch_fields("t"))
+        assert throttle_ms(third) == throttle_ms(second)
+
+
+@pytest.mark.spec("SEC-07")
+async def test_request_time_is_a_share_of_the_event_loop() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        limit(side, request_percentage=1.0)
+        clock = side.services.clock
+        side.services.quotas.record(Quota.REQUEST, ME, 50.0, clock.mono_ms())
+        partition = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": -1}
+        asked = {
+            "replica_id": -1,
+            "isolation_level": 0,
+            "topics": [{"name": "t", "partitions": [partition]}],
+        }
+        reply = await side.caller.ask(list_offsets.API, 6, **asked)
+        assert throttle_ms(reply) == 1_000, "at most one window"
+
+
+async def test_brokers_are_never_throttled() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        limit(side, producer_byte_rate=1.0)
+        side.caller.peer.is_broker = True
+        for _ in range(3):
+            reply = await side.caller.ask(produce.API, 12, **fields(side.data.batch(LONG)))
+            assert throttle_ms(reply) == 0
+
+
+async def test_another_client_is_not_throttled() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        side.services.quotas.follow({QuotaEntity(None, "greedy"): {"producer_byte_rate": 1.0}})
+        for _ in range(3):
+            reply = await side.caller.ask(produce.API, 12, **fields(side.data.batch(LONG)))
+            assert throttle_ms(reply) == 0

@@ -1,0 +1,61 @@
+"""The command `ottla`, with its outgoing connections sent through other addresses.
+
+    python tests/cluster/routed_ottla.py '{"127.0.0.3:9092": ["127.0.0.1", 40001]}' serve …
+
+Stands for the network of a machine: what a broker connects to another broker or to ZooKeeper
+passes a proxy of that pair, although all brokers advertise the same addresses to everybody.
+Nothing else of the program differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def route(routes: Mapping[tuple[str, int], tuple[str, int]]) -> None:
+    """Redirect connections of asyncio's loop, of uvloop's, and of blocking sockets."""
+
+    def on_loop(create: Callable[..., Any]) -> Callable[..., Any]:
+        async def create_connection(
+            loop: Any, factory: Any, host: str, port: int, **options: Any
+        ) -> Any:
+            host, port = routes.get((host, port), (host, port))
+            return await create(loop, factory, host, port, **options)
+
+        return create_connection
+
+    connect = socket.create_connection
+
+    def create_connection(address: Any, *rest: Any, **options: Any) -> socket.socket:
+        return connect(routes.get((address[0], address[1]), address), *rest, **options)
+
+    socket.create_connection = create_connection
+    loops: list[Any] = [asyncio.BaseEventLoop]
+    try:
+        import uvloop
+    except ImportError:
+        pass
+    else:
+        loops.append(uvloop.Loop)
+    for loop in loops:
+        loop.create_connection = on_loop(loop.create_connection)
+
+
+def main() -> None:
+    given: dict[str, tuple[str, int]] = json.loads(sys.argv.pop(1))
+    routes = {}
+    for address, (host, port) in given.items():
+        name, _, number = address.rpartition(":")
+        routes[name, int(number)] = (host, port)
+    route(routes)
+    runpy.run_module("ottla", run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""Leaders of three brokers that die, are cut off, or are stopped, under load.
+
+The numbers are those of the table of scenarios in docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ottla.model.errors import ErrorCode
+from tests.asking import PRODUCE, Line, batch, produce_fields
+from tests.cluster.load import Load, produce, values, wait_for_progress
+from tests.cluster.process import wait_for
+from tests.cluster.three_brokers import IDS, SESSION_MS, ThreeBrokers
+from tests.store.zookeeper_server import Ensemble
+
+TOPIC = "load"
+BESIDE = "beside"
+IMPATIENT = {"request.timeout.ms": 1000, "socket.timeout.ms": 2000}
+"""So that a client leaves a leader that does not answer, within the time of a test."""
+FAILOVER_S = 1.5
+UNACKNOWLEDGED = {
+    ErrorCode.request_timed_out,
+    ErrorCode.not_enough_replicas,
+    ErrorCode.not_enough_replicas_after_append,
+}
+
+
+def wait_for_acknowledgement(load: Load, partition: int, since_ns: int) -> float:
+    """How many seconds after `since_ns` a record of the partition was acknowledged."""
+    wait_for(
+        lambda: bool(load.acknowledgements(partition, since_ns)),
+        30,
+        f"an acknowledgement of {TOPIC}-{partition}",
+    )
+    return (load.acknowledgements(partition, since_ns)[0] - since_ns) / 1e9
+
+
+def produce_directly(cluster: ThreeBrokers, broker: int, timeout_ms: int = 500) -> ErrorCode:
+    """What one broker answers to a record with acks=all for the topic beside that of the load."""
+    fields = produce_fields(BESIDE, batch("direct"))
+    with Line(cluster.brokers[broker].address) as line:
+        reply = line.ask(PRODUCE, 9, **{**fields, "timeout": timeout_ms})
+    [[part]] = [topic.partition_responses for topic in reply.responses]
+    return ErrorCode(part.error_code)
+
+
+@pytest.mark.spec("REP-23", "CTL-46")
+def test_scenario_01_kill_of_a_leader_loses_nothing_and_writes_go_on(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC)
+        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+            wait_for_progress(load)
+            leader = cluster.leader(TOPIC)
+            load.fault("kill -9")
+            cluster.kill(leader)
+            wait_for(lambda: leader not in cluster.registered, 10, "the session to expire")
+            gone_ns = time.monotonic_ns()
+            assert wait_for_acknowledgement(load, 0, gone_ns) < FAILOVER_S
+            cluster.start(leader)
+            wait_for_progress(load)
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)
+
+
+@pytest.mark.spec("REP-21")
+def test_scenario_02_a_leader_cut_off_from_followers_acknowledges_nothing_and_stays(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC)
+        cluster.create_topic(BESIDE, 1)
+        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+            wait_for_progress(load)
+            leader, epoch, _ = cluster.state(BESIDE)
+            load.fault("leader cut off from the brokers")
+            cluster.isolate_from_brokers(leader)
+            deadline = time.monotonic() + 2 * SESSION_MS / 1e3
+            while time.monotonic() < deadline:
+                assert produce_directly(cluster, leader) in UNACKNOWLEDGED
+                assert cluster.state(BESIDE)[:2] == (leader, epoch)
+            cluster.heal()
+            cluster.wait_until_all_in_sync()
+            wait_for_progress(load)
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)
+
+
+@pytest.mark.spec("REP-39")
+def test_scenario_03_a_leader_cut_off_from_zookeeper_is_replaced_and_truncates(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC)
+        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+            wait_for_progress(load)
+            leader = cluster.leader(TOPIC)
+            load.fault("leader cut off from ZooKeeper")
+            cluster.isolate_from_zookeeper(leader)
+            wait_for_progress(load)  # it goes on until another is elected
+            new = cluster.wait_for_leader(TOPIC, other_than=leader)
+            elected_ns = time.monotonic_ns()
+            assert new != leader
+            wait_for_acknowledgement(load, 0, elected_ns)
+            cluster.heal()
+            cluster.wait_until_all_in_sync()
+            wait_for_progress(load)
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)
+
+
+@pytest.mark.slow
+def test_scenario_04_two_failovers_within_a_second_leave_equal_logs(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC)
+        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+            wait_for_progress(load)
+            first = cluster.leader(TOPIC)
+            cluster.kill(first)
+            second = cluster.wait_for_leader(TOPIC, other_than=first)
+            cluster.kill(second)
+            cluster.brokers[first].launch()
+            cluster.brokers[second].launch()
+            cluster.wait_until_ready(first, second)
+            cluster.wait_until_all_in_sync()
+            wait_for_progress(load)
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)
+
+
+@pytest.mark.spec("REP-39", "REP-69")
+def test_scenario_05_a_follower_with_a_stale_high_watermark_keeps_committed_records(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    names = [f"n-{number}" for number in range(200)]
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        produce(cluster.bootstrap, TOPIC, names)
+        leader, _, _ = cluster.state(TOPIC)
+        stale, third = (id for id in IDS if id != leader)
+        cluster.kill(stale)
+        checkpoint = cluster.brokers[stale].dirs[0] / "replication-offset-checkpoint"
+        checkpoint.write_text("0\n0\n")
+        cluster.start(stale)
+        cluster.wait_until_all_in_sync()
+        cluster.kill(third)
+        wait_for(lambda: third not in cluster.state(TOPIC).isr, 20, "the third to leave")
+        cluster.kill(leader)
+        assert cluster.wait_for_leader(TOPIC, other_than=leader) == stale
+        cluster.start(third)
+        cluster.start(leader)
+        cluster.wait_until_all_in_sync()
+        assert values(cluster.bootstrap, TOPIC) == names
+        cluster.assert_replicas_equal()
+        cluster.assert_no_tracebacks()
+
+
+@pytest.mark.slow
+def test_scenario_06_a_sole_in_sync_leader_that_dies_keeps_its_partition_offline_until_it_returns(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path, {"min.insync.replicas": "1"}) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        leader = cluster.leader(TOPIC)
+        followers = [id for id in IDS if id != leader]
+        for follower in followers:
+            cluster.kill(follower)
+        wait_for(lambda: cluster.state(TOPIC).isr == (leader,), 20, "followers to leave")
+        produce(cluster.bootstrap, TOPIC, ["alone"])
+        cluster.kill(leader)
+        for follower in followers:
+            cluster.start(follower)
+        time.sleep(2 * SESSION_MS / 1e3)
+        assert cluster.leader(TOPIC) in (-1, leader)
+        cluster.start(leader)
+        cluster.wait_until_all_in_sync()
+        assert values(cluster.bootstrap, TOPIC) == ["alone"]
+        cluster.assert_replicas_equal()
+
+
+@pytest.mark.spec("CTL-76")
+def test_scenario_17_a_controlled_shutdown_fails_no_produce(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC)
+        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+            wait_for_progress(load)
+            leader = cluster.leader(TOPIC)
+            began_ns = time.monotonic_ns()
+            load.fault("SIGTERM")
+            assert cluster.brokers[leader].terminate() == 0
+            wait_for_progress(load)
+            times = load.acknowledgements(0, began_ns - 200_000_000)
+            cluster.start(leader)
+            cluster.wait_until_all_in_sync()
+        assert load.failures == []
+        pause_s = max(later - earlier for earlier, later in pairwise(times)) / 1e9
+        print(f"longest pause between acknowledgements: {pause_s:.3f} s")
+        assert pause_s < FAILOVER_S  # 0.2 s on a machine that does nothing else
+        cluster.assert_nothing_lost(load)
+
+
+@pytest.mark.spec("CTL-76")
+def test_scenario_18_no_error_reaches_the_application_in_a_rolling_restart(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC)
+        with cluster.load(TOPIC) as load:
+            wait_for_progress(load)
+            cluster.roll(lambda: wait_for_progress(load))
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)
+
+
+@pytest.mark.slow
+def test_scenario_19_a_stopped_follower_leaves_the_in_sync_set_and_comes_back(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    settings = {"zookeeper.session.timeout.ms": "4000"}
+    with ThreeBrokers(ensemble, tmp_path, settings) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        with cluster.load(TOPIC, 1, settings=IMPATIENT) as load:
+            wait_for_progress(load)
+            leader = cluster.leader(TOPIC)
+            slow = next(id for id in IDS if id not in (leader, cluster.controller))
+            began = time.monotonic()
+            cluster.pause(slow)
+            wait_for(lambda: slow not in cluster.state(TOPIC).isr, 20, "it to leave")
+            assert time.monotonic() - began < 1.5 * 1.5 + 1.0
+            wait_for_progress(load)
+            cluster.resume(slow)
+            cluster.wait_until_all_in_sync()
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)
+
+
+@pytest.mark.slow
+def test_scenario_20_a_link_that_passes_in_one_direction_only_acknowledges_nothing_twice(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(TOPIC)
+        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+            for _ in range(3):
+                wait_for_progress(load)
+                leader = cluster.leader(TOPIC)
+                deaf = next(id for id in IDS if id != leader)
+                load.fault(f"{deaf} does not hear {leader}")
+                cluster.cut(leader, deaf)
+                time.sleep(3)
+                cluster.heal()
+                cluster.wait_until_all_in_sync()
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)

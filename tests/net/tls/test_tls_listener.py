@@ -1,0 +1,201 @@
+"""TLS on accepted connections: real sockets, other people's TLS on the client's side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from pathlib import Path
+
+import pytest
+
+from ottla.config.broker import BrokerConfig
+from ottla.net.channel import Channel, ChannelContext
+from ottla.net.limits import NetLimits
+from ottla.net.listener import RequestSlot
+from ottla.net.tls.connection import TlsConnection
+from ottla.security.tls.contexts import ServerTls
+from tests.fakes.async_tests import LoopFactory
+from tests.fakes.certificates import certificates, client_context, pem, server_tls, trust
+from tests.fakes.file_slice import FakeSlice
+from tests.fakes.transport import MemoryTransport
+from tests.net.frames import number_of, reply, request
+from tests.net.loopback import serving, until
+from tests.net.rig import Rig, echo
+
+LOOPS: list[LoopFactory] = [asyncio.new_event_loop]
+with contextlib.suppress(ImportError):
+    import uvloop
+
+    LOOPS.append(uvloop.new_event_loop)
+
+on_every_loop = pytest.mark.parametrize("loop_factory", LOOPS)
+
+
+@pytest.mark.spec("SEC-01")
+@on_every_loop
+async def test_requests_over_tls_are_answered_in_order(
+    loop_factory: LoopFactory, tmp_path: Path
+) -> None:
+    tls = server_tls(pem(certificates().broker))
+    async with serving(echo, tls=tls, client_tls=client_context(tmp_path)) as served:
+        clients = [await served.client() for _ in range(5)]
+        for client in clients:
+            client.writer.write(b"".join(map(request, range(300))))
+        for client in clients:
+            assert await client.numbers(300) == list(range(300))
+
+
+@on_every_loop
+async def test_large_requests_and_replies_from_files_arrive_whole(
+    loop_factory: LoopFactory, tmp_path: Path
+) -> None:
+    content = bytes(range(256)) * (12 << 12)
+    path = tmp_path / "segment"
+    path.write_bytes(content)
+
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
+        head = reply(number_of(frame), bytes(len(content)))[:8]
+        slot.reply([head, FakeSlice(path, 0, len(content))])
+
+    tls = server_tls(pem(certificates().broker))
+    async with serving(answer, tls=tls, client_tls=client_context(tmp_path)) as served:
+        client = await served.client()
+        client.writer.write(request(1, size=5 << 20) + request(2))
+        for number in (1, 2):
+            whole = await client.reply()
+            assert whole == reply(number, content)
+
+
+@on_every_loop
+async def test_a_peer_that_does_not_read_costs_one_slice_of_ciphertext(
+    loop_factory: LoopFactory, tmp_path: Path
+) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(64 << 20))
+
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
+        slot.reply([reply(1, bytes(64 << 20))[:8], FakeSlice(path, 0, 64 << 20)])
+
+    tls = server_tls(pem(certificates().broker))
+    async with serving(answer, tls=tls, client_tls=client_context(tmp_path)) as served:
+        client = await served.client()
+        client.writer.write(request(1))
+        await until(lambda: served.network.replies.total > 0)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert served.network.replies.total <= (1 << 20) + (64 << 10)
+        assert len(await client.reply()) == 8 + (64 << 20)
+        await until(lambda: served.network.replies.total == 0)
+
+
+@on_every_loop
+async def test_a_plaintext_request_on_a_tls_port_is_closed_with_one_line_that_says_so(
+    loop_factory: LoopFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(echo, tls=server_tls(pem(certificates().broker))) as served:
+        client = await served.client()
+        client.writer.write(request(1))
+        assert await client.hung_up()
+        lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(lines) == 1
+        assert "plaintext request: this listener uses TLS" in lines[0].getMessage()
+
+
+@pytest.mark.real_loop
+async def test_a_tls_hello_on_a_plaintext_port_is_closed_with_one_line_that_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(echo, client_tls=client_context(tmp_path)) as served:
+        with pytest.raises((ssl.SSLError, OSError)):
+            await served.client()
+        lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(lines) == 1
+        assert "TLS handshake: this listener uses PLAINTEXT" in lines[0].getMessage()
+
+
+async def test_a_handshake_that_is_not_finished_in_ten_seconds_is_ended() -> None:
+    rig = Rig()
+    tls = server_tls(pem(certificates().broker))
+    transport = tls_line(rig, tls)
+    assert len(rig.network.live) == 1, "the limits count it before the handshake"
+    await asyncio.sleep(9.9)
+    assert not transport.is_closing()
+    await asyncio.sleep(0.2)
+    assert transport.is_closing()
+
+
+def tls_line(rig: Rig, tls: ServerTls) -> MemoryTransport:
+    transport = MemoryTransport()
+    channel = Channel(rig.network, ChannelContext("SSL", "SSL", echo, False, tls))
+    connection = TlsConnection(channel, tls.session, is_server=True)
+    connection.connection_made(transport)
+    return transport
+
+
+@pytest.mark.real_loop
+async def test_connections_over_the_limit_are_refused_before_their_handshake(
+    tmp_path: Path,
+) -> None:
+    tls = server_tls(pem(certificates().broker))
+    limits = NetLimits(max_connections_per_ip=1)
+    async with serving(echo, limits, tls=tls, client_tls=client_context(tmp_path)) as served:
+        first = await served.client()
+        with pytest.raises((ssl.SSLError, OSError)):
+            await served.client()
+        first.writer.write(request(1))
+        assert await first.numbers(1) == [1]
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize("auth", ["none", "requested", "required"])
+async def test_a_client_certificate_names_the_principal(
+    auth: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    principals: list[str] = []
+
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
+        principals.append(slot.peer.principal)
+        echo(frame, slot)
+
+    made = certificates()
+    tls = server_tls({**pem(made.broker), **trust(made.authority), "ssl.client.auth": auth})
+    anonymous, alice = client_context(tmp_path), client_context(tmp_path)
+    key = tmp_path / "alice.pem"
+    key.write_bytes(made.alice.key_pem() + made.alice.certificate_pem())
+    alice.load_cert_chain(key)
+    for context in (anonymous, alice):
+        async with serving(answer, tls=tls, client_tls=context) as served:
+            with contextlib.suppress(ssl.SSLError, OSError, asyncio.IncompleteReadError):
+                client = await served.client()
+                client.writer.write(request(1))
+                await client.numbers(1)
+    by_certificate = "User:CN=alice" if auth != "none" else "User:ANONYMOUS"
+    expected = [by_certificate] if auth == "required" else ["User:ANONYMOUS", by_certificate]
+    assert principals == expected
+    if auth == "required":
+        assert "the client sent no certificate" in caplog.text
+
+
+@pytest.mark.real_loop
+async def test_a_certificate_that_is_replaced_serves_new_connections_and_keeps_old_ones(
+    tmp_path: Path,
+) -> None:
+    made = certificates()
+    store = tmp_path / "broker.pem"
+    store.write_bytes(made.broker.key_pem() + made.broker.certificate_pem())
+    texts = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)}
+    tls = server_tls(texts)
+    config = BrokerConfig.parse(texts)
+    async with serving(echo, tls=tls, client_tls=client_context(tmp_path)) as served:
+        old = await served.client()
+        assert not tls.is_stale(config)
+        store.write_bytes(made.stranger.key_pem() + made.stranger.certificate_pem())
+        assert tls.is_stale(config)
+        tls.refresh(config)
+        assert not tls.is_stale(config)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await served.client()
+        old.writer.write(request(1))
+        assert await old.numbers(1) == [1]

@@ -1,0 +1,220 @@
+"""A real fetcher copies from a real leader, through a link without sockets."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.net.broker_link import RawReply
+from tests.fakes.data_side import ME, OTHER, TP
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.replica_pair import replica_pair
+
+SECOND = TopicPartition("t", 1)
+
+
+@pytest.mark.spec("REP-50", "REP-10", "REP-11", "REP-12", "REP-21", "CONF-10")
+async def test_what_the_leader_appends_is_on_the_follower_before_it_is_acknowledged() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        produced = await pair.data(ME).start_append(b"a", b"b", acks=-1, timeout_ms=5_000)
+        assert produced.error_code is ErrorCode.none
+        assert pair.contents(ME) == pair.contents(OTHER) != b""
+        await pair.pass_ms(1_000)
+        assert pair.partition(OTHER).log.high_watermark == 2
+        assert pair.partition(OTHER).log.epochs.entries == pair.partition(ME).log.epochs.entries
+
+
+@pytest.mark.spec("REP-36", "REP-39", "REP-40", "REP-69")
+async def test_a_deposed_leader_truncates_what_nobody_else_has_and_copies_the_rest() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.data(ME).start_append(b"both", acks=-1)
+        pair.links[ME].cut = True
+        lost = pair.data(ME).start_append(b"lost", acks=-1, timeout_ms=60_000)
+        await pair.lead(OTHER, epoch=1, to=(OTHER,))
+        await pair.data(OTHER).start_append(b"kept", b"kept too", acks=1)
+        await pair.lead(OTHER, epoch=1, to=(ME,))
+        assert (await lost).error_code is ErrorCode.not_leader_or_follower
+        await pair.pass_ms(1_000)
+        assert pair.contents(ME) == pair.contents(OTHER)
+        assert pair.partition(ME).log.end_offset == 3
+
+
+@pytest.mark.spec("REP-36", "REP-41")
+async def test_a_follower_with_a_stale_high_watermark_keeps_what_is_committed() -> None:
+    disks = (ForgettingDisk(), ForgettingDisk())
+    async with replica_pair(disks=disks) as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.data(ME).start_append(b"a", b"b", acks=-1)
+        disks[0].kill()
+        disks[1].kill()
+    async with replica_pair(disks=disks) as pair:
+        for broker in (ME, OTHER):
+            assert pair.data(broker).directories.logs[TP].log.end_offset == 2
+        await pair.lead(ME, epoch=1)
+        follower = pair.partition(OTHER).log
+        assert follower.high_watermark < 2
+        pair.links[ME].cut = True  # the leader dies before the first fetch
+        await pair.lead(OTHER, epoch=2, isr=(OTHER,))
+        assert follower.end_offset == 2
+
+
+@pytest.mark.spec("REP-51")
+async def test_a_follower_behind_the_start_of_the_leaders_log_starts_there() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0, isr=(ME,), to=(ME,))
+        leader = pair.data(ME)
+        for value in (b"a", b"b", b"c"):
+            await leader.append(value)
+        leader_log = pair.partition(ME).log
+        leader_log.truncate_fully_and_start_at(100)
+        await leader.append(b"d")
+        await pair.lead(ME, epoch=1, isr=(ME,))
+        await pair.pass_ms(3_000)
+        follower = pair.partition(OTHER).log
+        assert (follower.start_offset, follower.end_offset) == (100, 101)
+        assert pair.contents(ME) == pair.contents(OTHER)
+
+
+@pytest.mark.spec("REP-51", "REP-47")
+async def test_a_leader_that_is_gone_for_a_while_is_fetched_from_again() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.data(ME).append(b"a")
+        pair.links[ME].cut = True
+        await pair.pass_ms(10_000)
+        await pair.data(ME).append(b"b")
+        pair.links[ME].cut = False
+        await pair.pass_ms(2_000)
+        assert pair.contents(ME) == pair.contents(OTHER)
+
+
+@pytest.mark.spec("REP-42", "REP-47", "REP-51")
+async def test_a_partition_that_is_refused_waits_and_the_others_go_on() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.lead(ME, epoch=0, key=SECOND)
+        await pair.lead(ME, epoch=4, key=SECOND, to=(OTHER,))  # the leader has not heard of it
+        await pair.data(ME).start_append(b"a", acks=-1)
+        await pair.data(ME).append(b"b", key=SECOND)
+        await pair.pass_ms(2_000)
+        assert pair.contents(ME) == pair.contents(OTHER)
+        assert pair.partition(OTHER, SECOND).log.end_offset == 0
+        await pair.lead(ME, epoch=4, key=SECOND, to=(ME,))
+        await pair.pass_ms(2_000)
+        assert pair.contents(ME, SECOND) == pair.contents(OTHER, SECOND) != b""
+
+
+@pytest.mark.spec("REP-51")
+async def test_records_that_are_corrupt_twice_fail_the_partition_until_they_are_whole(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.pass_ms(1_000)
+        link = pair.links[ME]
+        link.change = damaged
+        await pair.data(ME).append(b"value")
+        await pair.pass_ms(5_000)
+        assert pair.partition(OTHER).log.end_offset == 0
+        fetchers = pair.data(OTHER).data.fetchers
+        assert fetchers.failed_count == 1
+        assert "t-0 from offset 0, sent by broker 0, cannot be appended" in caplog.text
+        link.change = lambda reply: reply
+        await pair.pass_ms(60_000)
+        assert pair.contents(ME) == pair.contents(OTHER)
+        assert fetchers.failed_count == 0
+
+
+async def test_with_flush_before_ack_a_follower_fetches_again_only_once_it_is_on_the_disk() -> None:
+    async with replica_pair({"flush.before.ack": "all"}) as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.pass_ms(1_000)
+        pool = pair.data(OTHER).pool
+        pool.held = True
+        waiting = pair.data(ME).start_append(b"a", acks=-1, timeout_ms=60_000)
+        await pair.pass_ms(2_000)
+        assert pair.partition(OTHER).log.end_offset == 1
+        assert not waiting.done()
+        pool.held = False
+        pool.run_all()
+        assert (await waiting).error_code is ErrorCode.none
+        assert pair.partition(OTHER).log.recovery_point == 1
+
+
+async def test_a_partition_is_no_longer_copied_once_it_is_led_or_gone() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.pass_ms(1_000)
+        fetchers = pair.data(OTHER).data.fetchers
+        assert [len(fetcher) for fetcher in fetchers] == [1]
+        await pair.lead(OTHER, epoch=1, to=(OTHER,))
+        assert not list(fetchers)
+        await pair.lead(ME, epoch=2, to=(OTHER,))
+        pair.data(OTHER).hosted.remove(TP)
+        assert not list(fetchers)
+
+
+@pytest.mark.spec("REP-49")
+async def test_a_fetch_costs_as_many_positions_as_have_changed() -> None:
+    async with replica_pair() as pair:
+        keys = [TopicPartition("t", index) for index in range(20)]
+        for key in keys:
+            await pair.lead(ME, epoch=0, key=key)
+        await pair.pass_ms(2_000)
+        before = len(pair.links[ME].requests)
+        await pair.pass_ms(5_000)
+        assert 8 <= len(pair.links[ME].requests) - before <= 12, "each waits for half a second"
+        await pair.data(ME).start_append(b"a", acks=-1)
+        assert pair.contents(ME) == pair.contents(OTHER)
+
+
+async def test_a_follower_learns_that_the_leader_has_deleted_records() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.data(ME).start_append(b"a", b"b", b"c", acks=-1)
+        await pair.pass_ms(1_000)
+        pair.partition(ME).log.raise_start_offset(2)
+        await pair.pass_ms(2_000)
+        assert pair.partition(OTHER).log.start_offset == 2
+        assert pair.partition(ME).require_leadership().followers[OTHER].log_start == 2
+
+
+@pytest.mark.spec("REP-43", "REP-44", "REP-52")
+async def test_partitions_of_one_leader_are_spread_over_its_fetchers() -> None:
+    settings = {"num.replica.fetchers": "2", "replica.fetch.wait.max.ms": "100"}
+    async with replica_pair(settings) as pair:
+        for index in range(8):
+            await pair.lead(ME, epoch=0, key=TopicPartition("t", index))
+        fetchers = pair.data(OTHER).data.fetchers
+        assert sorted(len(fetcher) for fetcher in fetchers) in ([3, 5], [4, 4], [2, 6])
+        await pair.pass_ms(200)
+        before = len(pair.links[ME].requests)
+        await pair.pass_ms(1_000)
+        assert 18 <= len(pair.links[ME].requests) - before <= 22, "two that wait 100 ms each"
+
+
+@pytest.mark.spec("MON-12", "MON-20")
+async def test_what_followers_copy_is_counted() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.data(ME).start_append(b"a", b"b", acks=-1)
+        await pair.pass_ms(1_000)
+        side, size = pair.data(OTHER), len(pair.contents(ME))
+        assert side.count("kafka_server_fetcherstats_bytes_total") == size
+        assert side.count("kafka_server_fetcherstats_requests_total") >= 2
+        by_topic = "kafka_server_brokertopicmetrics_replication_bytes_in_total"
+        assert side.count(by_topic, topic="t") == size
+        assert side.count("kafka_server_replicafetchermanager_max_lag") == 0
+        assert side.count("kafka_server_replicafetchermanager_failed_partitions_count") == 0
+
+
+def damaged(reply: RawReply) -> RawReply:
+    """The same reply, with the last record's value changed."""
+    content = bytearray(reply.frame)
+    at = content.rfind(b"value")
+    if at >= 0:
+        content[at] ^= 1
+    return reply._replace(frame=memoryview(bytes(content)))

@@ -1,0 +1,220 @@
+"""Protections removed on purpose, each by replacing the functions that hold it.
+
+The simulation must find what breaks then: this is how we know that it looks. A mutation draws its
+plans from the same seeds as all runs, with more of the faults that the protection is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from ottla.controller import isr_changes
+from ottla.controller.runtime.fenced_writer import FencedWriter
+from ottla.coordinator.txn import completion
+from ottla.log import log as log_module
+from ottla.log.producers.producer_states import ProducerStates
+from ottla.model.errors import ErrorCode, KafkaError
+from ottla.replica import read
+from ottla.replica.fetcher import fetcher_loop
+from ottla.replica.flush_loop import FlushLoop
+from ottla.replica.leader import Leadership
+from ottla.replica.partition import HostedPartition
+from ottla.replica.transitions import Transitions
+from tests.sim.cluster.plan import ClusterFault, ClusterPlan, PlannedFault, Target, draw
+from tests.sim.transactor import Dealings
+
+
+class Replacement(NamedTuple):
+    owner: Any
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    name: str
+    replacements: tuple[Replacement, ...]
+    adjust: Callable[[ClusterPlan, Random], ClusterPlan] = lambda plan, _: plan
+
+    def plan(self, seed: int) -> ClusterPlan:
+        return self.adjust(draw(seed), Random(seed))
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The protection is gone inside this block."""
+        with ExitStack() as stack:
+            for owner, name, value in self.replacements:
+                stack.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, value)
+            yield
+
+
+# Faults that a protection is for
+
+
+def with_faults(*kinds: ClusterFault, **settings: str) -> Callable[..., ClusterPlan]:
+    """Only these faults, five of them, on leaders and controllers."""
+
+    def adjust(plan: ClusterPlan, dice: Random) -> ClusterPlan:
+        targets = [Target.LEADER, Target.LEADER, Target.CONTROLLER, Target.COORDINATOR]
+        faults = tuple(
+            PlannedFault(
+                dice.random() * 2.0, dice.choice(kinds), dice.choice(targets), 1 + 4 * dice.random()
+            )
+            for _ in range(5)
+        )
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        return replace(plan, faults=faults, settings={**plan.settings, **named})
+
+    return adjust
+
+
+def with_transactions(*kinds: ClusterFault) -> Callable[..., ClusterPlan]:
+    """Producers of the first version of transactions, and faults of coordinators."""
+
+    def adjust(plan: ClusterPlan, dice: Random) -> ClusterPlan:
+        faults = tuple(
+            PlannedFault(
+                dice.random() * 2.0,
+                dice.choice(kinds),
+                dice.choice([Target.COORDINATOR, Target.LEADER]),
+                1 + 4 * dice.random(),
+            )
+            for _ in range(5)
+        )
+        dealings = tuple(Dealings(version=1, transactions=15, aborts=0.3) for _ in range(2))
+        return replace(plan, faults=faults, dealings=dealings, relaying=None)
+
+    return adjust
+
+
+# Functions without their protection
+
+
+def _flush_never(self: HostedPartition, leadership: Leadership) -> bool:
+    return False
+
+
+async def _claim_unflushed(self: Any, partition: HostedPartition, offset: int) -> None:
+    return
+
+
+def _truncate_to_high_watermark(log: Any) -> int | None:
+    return None if log.end <= log.high_watermark else int(log.high_watermark)
+
+
+def _any_controller_epoch(self: Transitions, fence: Any) -> None:
+    if -1 < fence.broker_epoch < self.broker_epoch:
+        raise KafkaError(ErrorCode.stale_broker_epoch)
+    self.controller_epoch = fence.controller_epoch
+
+
+async def _write_without_fence(self: FencedWriter, fence: Any, batch: list[Any]) -> None:
+    await self._store.multi(batch)
+
+
+def _any_broker_epoch(self: Transitions, fence: Any) -> None:
+    if fence.controller_epoch < self.controller_epoch:
+        raise KafkaError(ErrorCode.stale_controller_epoch)
+    self.controller_epoch = fence.controller_epoch
+
+
+def _eligible_in_any_life(draft: Any, tp: Any, member: Any) -> bool:
+    return member.broker in draft.live_replicas(tp)
+
+
+def _own_end_only(self: Leadership, own_end: int, **_: int) -> int | None:
+    return own_end
+
+
+def _committed_set_only(
+    self: Leadership, own_end: int, *, min_isr: int, now_ms: int, lag_max_ms: int
+) -> int | None:
+    if len(self.isr) < min(min_isr, len(self.replicas)):
+        return None
+    ends = [follower.end for broker, follower in self.followers.items() if broker in self.isr]
+    return min([own_end, *ends])
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _no_marker_missing(*_: Any) -> dict[Any, Any]:
+    return {}
+
+
+def _any_coordinator(self: ProducerStates, header: Any, marker: Any) -> None:
+    return
+
+
+POWER: Final = (ClusterFault.POWER, ClusterFault.POWER_ALL, ClusterFault.POWER_ALL)
+LEADERS: Final = (
+    ClusterFault.KILL,
+    ClusterFault.PAUSE,
+    ClusterFault.ALL_CUT,
+    ClusterFault.BROKERS_CUT,
+    ClusterFault.STORE_CUT,
+)
+MUTATIONS: Final = (
+    Mutation(
+        "fsync before acknowledgement",
+        (
+            Replacement(HostedPartition, "flushes_before_ack", _flush_never),
+            Replacement(FlushLoop, "wait_until_flushed", _claim_unflushed),
+        ),
+        with_faults(*POWER, flush_before_ack="all"),
+    ),
+    Mutation(
+        "truncation by epoch",
+        (
+            Replacement(read, "_diverging", _nothing),
+            Replacement(fetcher_loop, "first_truncation", _truncate_to_high_watermark),
+        ),
+        with_faults(*LEADERS),
+    ),
+    Mutation(
+        "controller epoch check",
+        (
+            Replacement(Transitions, "check", _any_controller_epoch),
+            Replacement(FencedWriter, "_write_batch", _write_without_fence),
+        ),
+        with_faults(ClusterFault.PAUSE, ClusterFault.KILL, ClusterFault.STORE_CUT),
+    ),
+    Mutation(
+        "broker epoch check",
+        (
+            Replacement(Transitions, "check", _any_broker_epoch),
+            Replacement(isr_changes, "_is_eligible", _eligible_in_any_life),
+        ),
+        with_faults(ClusterFault.KILL, ClusterFault.POWER, ClusterFault.STALLS),
+    ),
+    Mutation(
+        "in-sync check in the high watermark",
+        (Replacement(Leadership, "high_watermark", _own_end_only),),
+        with_faults(*LEADERS),
+    ),
+    Mutation(
+        "high watermark over the proposed set",
+        (Replacement(Leadership, "high_watermark", _committed_set_only),),
+        with_faults(*LEADERS),
+    ),
+    Mutation(
+        "duplicate window",
+        (Replacement(log_module, "check_producer", _nothing),),
+    ),
+    Mutation(
+        "markers retried",
+        (Replacement(completion, "missing_markers", _no_marker_missing),),
+        with_transactions(ClusterFault.KILL, ClusterFault.BROKERS_CUT, ClusterFault.PAUSE),
+    ),
+    Mutation(
+        "coordinator fencing",
+        (Replacement(ProducerStates, "check_marker", _any_coordinator),),
+        with_transactions(ClusterFault.PAUSE, ClusterFault.BROKERS_CUT, ClusterFault.STALLS),
+    ),
+)

@@ -1,0 +1,166 @@
+"""One broker of a simulated cluster: its host, disk and clock, and its session with the store.
+
+Owns what can happen to one machine: the process is paused, killed or stopped, the power goes, the
+store becomes unreachable. The session of a process that is silent for longer than its timeout is
+ended by the ensemble, and the process learns of it when it is heard again. Never looks inside the
+broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Mapping
+from contextvars import copy_context
+from random import Random
+from typing import Final
+
+from ottla.store.memory import Ensemble, StoreFaults
+from ottla.store.port import Session, StoreUnavailable
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.sim.broker import SimBroker, SimStore
+from tests.sim.cluster.routing import host_of
+from tests.sim.loop import SimClock
+from tests.sim.network import NetLoop
+
+NOTICE_S: Final = 0.3
+"""Within which a process that was paused learns that its connection to the store is lost."""
+CONNECT_S: Final = 1.0
+
+
+class NodeStore(SimStore):
+    """The session of one life of a node."""
+
+    is_cut = False
+
+    async def start(self) -> None:
+        if self.is_cut:
+            await asyncio.sleep(CONNECT_S)
+            if self.is_cut:
+                raise StoreUnavailable(errno.EHOSTUNREACH, "no reply from the metadata store")
+        await super().start()
+
+    def cut(self) -> None:
+        self.is_cut = True
+        if self._state is Session.CONNECTED:
+            self.turn(Session.SUSPENDED)
+
+    def heal(self) -> None:
+        self.is_cut = False
+        self.reconnect()
+
+    def reconnect(self) -> None:
+        if not self.is_cut:
+            super().reconnect()
+
+    def notice_silence(self) -> None:
+        """After a pause: the connection is found to be lost, and another one is made."""
+        if self._state is Session.CONNECTED:
+            self.turn(Session.SUSPENDED)
+            asyncio.get_running_loop().call_later(NOTICE_S, self.reconnect)
+
+
+class SimNode(SimBroker):
+    def __init__(
+        self, loop: NetLoop, broker_id: int, settings: Mapping[str, str], ensemble: Ensemble
+    ) -> None:
+        self.id = broker_id
+        self.clock = SimClock(loop)
+        disk = ForgettingDisk(self.clock.wall_ms)
+        own = {"broker.id": str(broker_id), "zookeeper.connect": "store:2181"}
+        super().__init__(loop, self.clock, disk, {**settings, **own}, host_of(broker_id))
+        self.ensemble = ensemble
+        self.faults = StoreFaults(Random(self._dice.random()))
+        self.store_is_cut = False
+        self._session_s = int(settings["zookeeper.session.timeout.ms"]) / 1e3
+        self._expiry: asyncio.TimerHandle | None = None
+
+    @property
+    def store(self) -> NodeStore | None:
+        store = self._stores[-1] if self._stores else None
+        assert store is None or isinstance(store, NodeStore)
+        return store
+
+    @property
+    def paused(self) -> bool:
+        return self.running and self.lives[-1].paused
+
+    # The process
+
+    def pause(self) -> None:
+        self._loop.pause(self.lives[-1])
+        self._expire_later()
+
+    def resume(self) -> None:
+        self._loop.resume(self.lives[-1])
+        self._is_heard_again()
+        store = self.store
+        if store is not None:
+            delay_s = self._dice.random() * NOTICE_S
+            self._loop.call_later(delay_s, store.notice_silence, context=store.context)
+
+    def kill(self) -> None:
+        self._forget_pause()
+        super().kill()
+
+    def cut_power(self) -> None:
+        self._forget_pause()
+        super().cut_power()
+
+    def bury(self) -> None:
+        """It failed to start."""
+        self._buried()
+
+    def _forget_pause(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+
+    def _end_session(self, session: int) -> None:
+        """Nothing tells the store that a process died: its session times out."""
+        delay_s = self._session_s * (0.6 + 0.4 * self._dice.random())
+        self._loop.call_later(delay_s, self.ensemble.end, session)
+
+    # The store
+
+    def cut_from_store(self) -> None:
+        self.store_is_cut = True
+        if self.store is not None:
+            self.store.cut()
+        self._expire_later()
+
+    def heal_store(self) -> None:
+        self.store_is_cut = False
+        self._is_heard_again()
+        if self.store is not None:
+            self.store.heal()
+
+    def expire_session(self) -> None:
+        """The ensemble ends the session although the broker is reachable."""
+        store = self.store
+        if store is not None and self.ensemble.has(store.session):
+            self.ensemble.expire(store)
+
+    def _expire_later(self) -> None:
+        if self._expiry is None:
+            self._expiry = self._loop.call_later(self._session_s, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        store = self.store
+        if store is not None and self.ensemble.has(store.session):
+            self._loop.trace.note("session expired", self.host)
+            self.ensemble.end(store.session)
+
+    def _is_heard_again(self) -> None:
+        if not self.paused and not self.store_is_cut:
+            self._forget_pause()
+
+    def _open_store(self) -> SimStore:
+        store = NodeStore(
+            self.ensemble, self._pause, faults=self.faults, session_timeout_s=self._session_s
+        )
+        store.context = copy_context()
+        store.is_cut = self.store_is_cut
+        self._stores.append(store)
+        return store
