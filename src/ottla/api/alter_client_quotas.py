@@ -36,7 +36,7 @@ async def _alter(entry: Any, ctx: Context, *, validate_only: bool) -> None:
     entity = entity_of(entry.entity)
     _check_ip(entity)
     changes = _changes(entity, entry.ops)
-    store = ctx.services.controller.configs.quotas
+    store = ctx.services.shared.configs.quotas
     assert store is not None, "the quota store is built with the broker"
     if not validate_only:
         await store.change(entity, lambda settings: _changed(settings, changes))

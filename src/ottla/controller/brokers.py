@@ -168,7 +168,7 @@ def _on_joined(draft: Draft, joined: Mapping[BrokerId, BrokerState]) -> None:
         if name not in state.deletions
         for number in topic.partitions
     ]
-    draft.requests.metadata(joined, staying)
+    draft.requests.full_metadata(joined, staying)
     start_replicas(draft, joined)
     _elect_where_possible(draft)
     reassignment.resume_reassignments(draft)

@@ -19,6 +19,7 @@ print it.
 - `group_lines`       the tables of its --describe
 - `group_resets`      its --reset-offsets
 - `configs`           kafka-configs.sh
+- `user_configs`      its --entity-type users
 - `acls`              kafka-acls.sh
 - `run_class`         kafka-run-class.sh, for the dump tool
 - `server_start`      kafka-server-start.sh

@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias
 
@@ -221,8 +222,12 @@ class ControllerLoop:
         self._outbox.update(step.state.brokers)
         async for request in in_slices(requests(step.state, step.sends), REQUESTS_AT_ONCE):
             self._outbox.send((request,))
-        for request_id, reply in step.replies:
-            self._pending.reply(request_id, reply)
+        for reply in step.replies:
+            give = partial(self._pending.reply, reply.request_id, reply.answer)
+            if reply.at_once or not step.sends:
+                give()
+            else:
+                self._outbox.after_delivery(give)
         if step.state.topics is not before.topics:
             new = step.state.topics.keys() - before.topics.keys()
             versions = {name: step.state.topics[name].version for name in new}
