@@ -140,7 +140,6 @@ class Node:
             replicas=self.held,  # type: ignore[arg-type]
             groups=self.held,  # type: ignore[arg-type]
             txns=self.held,  # type: ignore[arg-type]
-            quotas=self.quotas,
         )
         return Context(call, peer, services)
 
