@@ -27,7 +27,7 @@ def make(
     *,
     host: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="NAME", help="Host name of the broker; repeatable."),
+        typer.Option("--host", metavar="NAME", help="Name a host of the broker; repeatable."),
     ] = None,
     client: Annotated[
         list[str] | None,
@@ -35,7 +35,7 @@ def make(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the files of DIR.")] = False,
 ) -> int:
-    """Make certificates for development, as PEM and PKCS12: not for production.
+    """Make certificates for development, as PEM and PKCS12.
 
     Examples:
       ottla certs make ./certs

@@ -12,14 +12,14 @@ from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity
 DEFAULT_NAME: Final = "<default>"
 User = Annotated[
     str | None,
-    typer.Option("--user", metavar="NAME", help="A user; <default> for all without their own."),
+    typer.Option("--user", metavar="NAME", help="Name a user; <default> means all others."),
 ]
 ClientId = Annotated[
     str | None,
-    typer.Option("--client-id", metavar="NAME", help="A client id, or <default>."),
+    typer.Option("--client-id", metavar="NAME", help="Name a client id, or <default>."),
 ]
 Ip = Annotated[
-    str | None, typer.Option("--ip", metavar="ADDRESS", help="An IP address, or <default>.")
+    str | None, typer.Option("--ip", metavar="ADDRESS", help="Name an IP address, or <default>.")
 ]
 
 
