@@ -54,7 +54,7 @@ def _rate(
     contender: Contender, entity: QuotaEntity, key: str, drive: str, warm_up_s: int, measured_s: int
 ) -> float:
     with ottla.Admin(bootstrap_servers=contender.bootstrap) as admin, contender.topic(1) as topic:
-        load = {"bootstrap": contender.bootstrap, "topic": topic, "do": drive}
+        load: dict[str, Any] = {"bootstrap": contender.bootstrap, "topic": topic, "do": drive}
         load |= {"warm_up_s": warm_up_s, "measured_s": measured_s}
         if drive == "fetch":
             _fill(contender.bootstrap, topic, RATE * (warm_up_s + measured_s + 30))
