@@ -25,6 +25,7 @@ from ottla.security.quotas.entities import DEFAULT, QuotaEntity
 
 RATE: Final = 1_000_000
 RECORD_BYTES: Final = 1_000
+KEYS: Final = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
 LEVELS: Final[Mapping[str, QuotaEntity]] = {
     "client id": QuotaEntity(None, "limited"),
     "default client id": QuotaEntity(None, DEFAULT),
@@ -38,9 +39,9 @@ def main(warm_up_s: int = 30, measured_s: int = 60) -> int:
         chosen = [contender for contender in contenders if contender.name in (KAFKA, OTTLA)]
         worst = 0.0
         for level, entity in LEVELS.items():
-            for key, drive in (("producer_byte_rate", "produce"), ("consumer_byte_rate", "fetch")):
+            for drive in KEYS:
                 rates = {
-                    contender.name: _rate(contender, entity, key, drive, warm_up_s, measured_s)
+                    contender.name: _rate(contender, entity, drive, (warm_up_s, measured_s))
                     for contender in chosen
                 }
                 ratio = rates[OTTLA] / rates[KAFKA]
@@ -50,9 +51,8 @@ def main(warm_up_s: int = 30, measured_s: int = 60) -> int:
     return 0 if worst <= 0.05 else 1
 
 
-def _rate(
-    contender: Contender, entity: QuotaEntity, key: str, drive: str, warm_up_s: int, measured_s: int
-) -> float:
+def _rate(contender: Contender, entity: QuotaEntity, drive: str, seconds: tuple[int, int]) -> float:
+    key, (warm_up_s, measured_s) = KEYS[drive], seconds
     with ottla.Admin(bootstrap_servers=contender.bootstrap) as admin, contender.topic(1) as topic:
         load: dict[str, Any] = {"bootstrap": contender.bootstrap, "topic": topic, "do": drive}
         load |= {"warm_up_s": warm_up_s, "measured_s": measured_s}

@@ -36,7 +36,7 @@ async def alter_client_quotas(request: Request, ctx: Context) -> Fields:
         except KafkaError as refusal:
             code, message = refusal.code, refusal.message
         results.append(_result(entry, code, message))
-    store = ctx.services.controller.configs.quotas
+    store = ctx.services.shared.configs.quotas
     assert store is not None, "the quota store is built with the broker"
     if not request.validate_only:
         await store.change(accepted)

@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
-from ottla.security.sasl.credentials import ScramCredentials
+from ottla.security.sasl.scram import ScramCredentials
 from ottla.shared_state.change_notifications import (
     NotificationWatch,
     config_change_notification,
