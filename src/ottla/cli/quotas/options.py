@@ -33,5 +33,5 @@ def name_of(text: str | None) -> Name | None:
     return DEFAULT if text == DEFAULT_NAME else text
 
 
-def shown(name: Name | None) -> str | None:
+def name_text(name: Name | None) -> str | None:
     return DEFAULT_NAME if name is DEFAULT else name
