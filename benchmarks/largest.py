@@ -450,6 +450,21 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "OffsetDelete": (Largest(lambda size: {"group_id": "large", "topics": _by_topic(size)}),),
     "SaslHandshake": (Largest(lambda size: {"mechanism": "PLAIN"}),),
     "SaslAuthenticate": (Largest(lambda size: {"auth_bytes": b"token"}),),
+    "DescribeClientQuotas": (Largest(lambda size: {"components": [], "strict": False}),),
+    "AlterClientQuotas": (
+        Largest(
+            lambda size: {
+                "entries": [
+                    {
+                        "entity": [{"entity_type": "client-id", "entity_name": name}],
+                        "ops": [{"key": "producer_byte_rate", "value": 1e9, "remove": False}],
+                    }
+                    for name in size.named("client")
+                ],
+                "validate_only": False,
+            }
+        ),
+    ),
     "DescribeUserScramCredentials": (
         Largest(lambda size: {"users": [{"name": name} for name in size.named("u")]}),
     ),

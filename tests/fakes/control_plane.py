@@ -40,6 +40,7 @@ from ottla.net.request_slot import Peer
 from ottla.protocol import wire
 from ottla.replica.transitions import EpochFence, PartitionStop, PartitionTransition
 from ottla.security.authorizer import Authorizer
+from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.shared_state.registration import Registration, create_root_nodes
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
@@ -123,6 +124,7 @@ class Node:
     shared: SharedState
     registry: Registry
     held: FakeReplicas
+    quotas: ClientQuotas
 
     def context(self, call: wire.Call, listener: str = "PLAINTEXT") -> Context:
         peer = Peer("127.0.0.1", 1, listener, "PLAINTEXT")
@@ -239,7 +241,7 @@ class ControlPlane:
         shared, held = shared_state(store, config, id), FakeReplicas()
         return Node(
             id, store, clock, registration, config, metadata, loop, controller, shared, registry,
-            held,
+            held, shared.quotas,
         )  # fmt: skip
 
     async def kill(self, id: int) -> None:

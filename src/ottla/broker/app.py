@@ -160,7 +160,7 @@ class App:
             metadata, control.controller, control.shared, data.services, coordination.groups,
             coordination.txns,
         )  # fmt: skip
-        network = self._network()
+        network = self._network(control)
         links.answer = Dispatch(services, spawn, memory=network.buffers.admission)
         listener_set, security = await self._bind(stack, control, links, network)
         control.registration.log_dirs = identity.log_dirs
@@ -206,7 +206,7 @@ class App:
             await listener_set.serve()  # the controller may be another broker, which calls us
         await control.controller.wait_started()
 
-    def _network(self) -> Network:
+    def _network(self, control: ControlPlane) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
         memory_bytes = self._environment.memory_bytes
         network = Network(
@@ -215,6 +215,7 @@ class App:
             RequestMetrics(self.registry, names, self._environment.clock),
             self._environment.pool,
         )
+        network.waiting_connections.rate_of_address = control.quotas.connection_rate
         self.dynamic.on_broker(lambda _, config: network.apply(net_limits(config, memory_bytes)))
         return network
 

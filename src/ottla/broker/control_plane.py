@@ -59,16 +59,6 @@ class ControllerLinks:
         return self._links.open(*address, "controller")
 
 
-def _client_quotas(settings: BrokerConfig) -> ClientQuotas:
-    return ClientQuotas(
-        Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
-        Windows(
-            settings.controller_quota_window_num,
-            settings.controller_quota_window_size_seconds * 1000,
-        ),
-    )
-
-
 class ControlPlane:
     def __init__(
         self,

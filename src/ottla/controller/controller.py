@@ -122,11 +122,17 @@ class Controller:
     async def auto_create(
         self, names: Sequence[str], timeout_ms: int
     ) -> dict[str, Created | KafkaError]:
-        """Create topics on first use: with defaults, internal topics with their own settings."""
+        """Create topics on first use: with defaults, internal topics with their own settings.
+
+        It raises nothing: a broker that stops being the active controller meanwhile refuses each.
+        """
         if self.is_active:
             live = len(self._loop.state.live)
             new = [automatic(name, self._config.current, live) for name in names]
-            answer = await self.create_topics(new, timeout_ms)
+            try:
+                answer = await self.create_topics(new, timeout_ms)
+            except KafkaError as refusal:
+                answer = dict.fromkeys(names, refusal)
         elif self.forwarder is not None:
             live = len(self.metadata_waiter.image.brokers)
             new = [automatic(name, self._config.current, live) for name in names]
