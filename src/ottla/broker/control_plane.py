@@ -23,12 +23,14 @@ from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.controller.runtime.metrics import ControllerMetrics
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
+from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 from ottla.security.authorizer import Authorizer
 from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.security.quotas.metrics import register_metrics
 from ottla.security.quotas.rates import Windows
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
@@ -78,7 +80,7 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
-        self.quotas = _client_quotas(settings)
+        self.quotas = _client_quotas(settings, registry, environment.clock)
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
         producer_ids = ProducerIds(store, links.broker_id)
@@ -162,16 +164,17 @@ class ControlPlane:
         )
 
 
+def _client_quotas(config: BrokerConfig, registry: Registry, clock: Clock) -> ClientQuotas:
+    quotas = ClientQuotas(
+        Windows(config.quota_window_num, config.quota_window_size_seconds * 1000),
+        Windows(
+            config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000
+        ),
+    )
+    register_metrics(quotas, registry, clock.mono_ms)
+    return quotas
+
+
 def _address(endpoints: Iterable[EndpointNode], listener: str) -> Address | None:
     """Where a broker listens under this name."""
     return next((Address(e.host, e.port) for e in endpoints if e.name == listener), None)
-
-
-def _client_quotas(settings: BrokerConfig) -> ClientQuotas:
-    return ClientQuotas(
-        Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
-        Windows(
-            settings.controller_quota_window_num,
-            settings.controller_quota_window_size_seconds * 1000,
-        ),
-    )

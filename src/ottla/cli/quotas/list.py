@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.quotas.options import ClientId, Ip, User, name_of, shown
+from ottla.cli.quotas.options import ClientId, Ip, User, name_of, name_text
 from ottla.client.admin.quotas import QuotaFilter
 
 
@@ -30,7 +30,7 @@ def list_(
     with admin_connection(bootstrap) as admin:
         quotas = admin.describe_client_quotas(filter)
     rows = [
-        (*map(shown, entity), key, value)
+        (*map(name_text, entity), key, value)
         for entity, values in quotas.items()
         for key, value in sorted(values.items())
     ]

@@ -13,7 +13,8 @@ from ottla.cli.quotas.options import ClientId, Ip, User, entity_of
 
 def remove(
     quotas: Annotated[
-        list[str] | None, typer.Argument(metavar="[QUOTA...]", help="Their names; default: all.")
+        list[str] | None,
+        typer.Argument(metavar="[QUOTA...]", help="Name the quotas; default: all."),
     ] = None,
     *,
     user: User = None,

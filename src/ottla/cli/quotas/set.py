@@ -14,7 +14,10 @@ from ottla.client.errors import UserError
 
 def set_(
     quotas: Annotated[
-        list[str], typer.Argument(metavar="QUOTA=VALUE...", help="Such as producer_byte_rate=1024.")
+        list[str],
+        typer.Argument(
+            metavar="QUOTA=VALUE...", help="Set these, such as producer_byte_rate=1024."
+        ),
     ],
     *,
     user: User = None,
