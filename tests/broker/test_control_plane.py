@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +14,12 @@ from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.model.metrics import Registry
 from ottla.net.broker_link import BrokerLink
 from ottla.net.request_slot import RequestSlot
+from ottla.protocol import wire
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
@@ -90,5 +93,56 @@ def test_the_one_broker_becomes_the_controller() -> None:
             assert control.registration.epoch >= 0
             for task in running:
                 task.cancel()
+
+    run(story())
+
+
+class Controller:
+    """Stands for the channel to the controller; says what it is told to."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[int, wire.Fields]] = []
+
+    async def ask(self, key: int, fields: wire.Fields, timeout_ms: int) -> object:
+        self.asked.append((key, fields))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return SimpleNamespace(error_code=ErrorCode.none, remaining_partitions=answer)
+
+
+@pytest.mark.spec("CTL-76")
+@pytest.mark.parametrize(
+    ("settings", "answers", "asked", "seconds"),
+    [
+        ({}, [[]], 1, 0),
+        ({}, [KafkaError(ErrorCode.not_controller), ["t-0"], []], 3, 10),
+        ({}, [ConnectionError()] * 3, 3, 10),
+        ({"controlled.shutdown.max.retries": "1"}, [TimeoutError()], 1, 0),
+        ({"controlled.shutdown.enable": "false"}, [], 0, 0),
+    ],
+)
+def test_a_broker_that_stops_asks_the_controller_to_move_its_leaders_and_stops_anyway(
+    settings: dict[str, str], answers: list[object], asked: int, seconds: int
+) -> None:
+    async def story() -> None:
+        clock = LoopClock()
+        store = MemoryStore(Ensemble())
+        control = ControlPlane(
+            environment(store),
+            DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181", **settings}),
+            broker_links(),
+            store=store,
+            metadata=MetadataCache(ME),
+            registry=Registry(),
+            authorizer=Authorizer(),
+        )
+        controller = Controller(*answers)
+        control.channel = controller  # type: ignore[assignment]
+        began = clock.mono_ms()
+        await control.hand_over()
+        assert len(controller.asked) == asked
+        assert clock.mono_ms() - began == seconds * 1_000
 
     run(story())

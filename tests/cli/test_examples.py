@@ -34,6 +34,8 @@ OF_CLUSTERS = {
     ("cluster", "start"),
     ("cluster", "status"),
     ("cluster", "stop"),
+    ("metadata", "export"),
+    ("metadata", "import"),
     ("metadata", "move"),
     ("zookeeper", "start"),
 }

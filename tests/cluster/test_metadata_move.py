@@ -81,3 +81,42 @@ def test_a_place_that_is_none_is_named(
 ) -> None:
     assert main.run(["metadata", "move", "--data-dir", str(tmp_path), "--to", to]) == 2
     assert "expected zookeeper://HOST:PORT" in capsys.readouterr().err
+
+
+def test_a_cluster_whose_zookeeper_lost_its_data_starts_from_an_export(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.wait_until_it_serves()
+    settings = {"broker.id": "1", "zookeeper.session.timeout.ms": "2000"}
+    backup = tmp_path / "backup.jsonl"
+    with BrokerProcess(
+        tmp_path, {**settings, "zookeeper.connect": f"{server.address}/before"}
+    ) as broker:
+        create_topic(broker.address, "kept", 3, retention_ms="123456")
+        produce(broker.address, "kept", [f"n-{number}" for number in range(50)])
+        source = f"zookeeper://{server.address}/before"
+        assert main.run(["metadata", "export", str(backup), "--from", source]) == 0
+        assert backup.stat().st_mode & 0o777 == 0o600, "it holds password verifiers"
+        assert main.run(["metadata", "export", str(backup), "--from", source]) == 2
+        assert "never overwrites a file" in capsys.readouterr().err
+        create_topic(broker.address, "later", 1)
+        produce(broker.address, "later", ["unknown to the export"])
+        assert broker.terminate() == 0
+        target = f"zookeeper://{server.address}/after"
+        assert main.run(["metadata", "import", str(backup), "--to", target]) == 0
+        assert main.run(["metadata", "import", str(backup), "--to", target]) == 2
+        assert "is not empty" in capsys.readouterr().err
+        broker.settings["zookeeper.connect"] = f"{server.address}/after"
+        broker.start()
+        assert len(values(broker.address, "kept", 3)) == 50
+        [data] = broker.dirs
+        assert any(path.name.startswith("later-0") for path in data.iterdir()), "kept on disk"
+
+
+def test_a_file_that_is_no_export_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("hello\n")
+    assert main.run(["metadata", "import", str(file), "--to", "zookeeper://localhost:1/x"]) == 2
+    assert "not a file of ottla metadata export" in capsys.readouterr().err

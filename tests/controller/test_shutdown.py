@@ -26,3 +26,15 @@ def test_a_stopping_broker_is_not_chosen_while_it_stops() -> None:
     actor.run("create t 0=1,2,3")
     actor.run("shutdown 2")
     assert "leader=3" in actor.run("brokers 2 3")
+
+
+@pytest.mark.spec("CTL-34")
+def test_a_stopping_broker_gets_no_new_replicas_if_others_suffice() -> None:
+    actor = Actor()
+    actor.run("elected 1 1 2 3")
+    actor.run("shutdown 2")
+    actor.run("create t partitions=6 replicas=2")
+    placed = actor.state.topics["t"].partitions.values()
+    assert {broker for partition in placed for broker in partition.replicas} == {1, 3}
+    actor.run("create all partitions=1 replicas=3")
+    assert set(actor.state.topics["all"].partitions[0].replicas) == {1, 2, 3}

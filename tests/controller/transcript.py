@@ -335,7 +335,7 @@ def render(step: Step) -> Iterator[str]:
     yield from (f"write  {_op(op)}" for op in step.writes)
     for send in step.sends:
         yield from _send(send)
-    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer in step.replies)
+    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer, _ in step.replies)
     yield from (f"warn   {text}" for text in step.warnings)
 
 
@@ -393,8 +393,8 @@ def _send(send: Send) -> Iterator[str]:
                 assert led.partition.leadership is not None
                 new = " new" if led.is_new else ""
                 yield f"         {led.tp} {_leadership(led.partition.leadership)}{new}"
-        case UpdateMetadata(to, published):
-            yield f"send   UpdateMetadata to {_list(to)}"
+        case UpdateMetadata(to, published, full):
+            yield f"send   UpdateMetadata to {_list(to)}{' in full' if full else ''}"
             for one in published:
                 leader = one.partition.leadership
                 described = "-" if leader is None else _leadership(leader)

@@ -75,3 +75,37 @@ def test_a_broker_that_is_not_in_the_update_compares_nothing(
 ) -> None:
     MetadataCache(B0).apply(update(1, broker(B1, "IN")))
     assert caplog.messages == []
+
+
+def full(epoch: int, left: int, *topics: str) -> Update:
+    state = PartitionMetadata(B0, LeaderEpoch(0), (), ())
+    states = [(TopicPartition(name, 0), NO_TOPIC_ID, state) for name in topics]
+    return Update(B0, ControllerEpoch(epoch), (), states, left)
+
+
+@pytest.mark.spec("CTL-44", "MDC-11")
+def test_after_a_full_update_what_it_does_not_name_is_gone_and_not_before() -> None:
+    cache = MetadataCache(B0)
+    cache.apply(update(1, leader=B0))
+    assert not cache.is_whole
+    assert cache.apply(full(2, 1, "a")) == []
+    assert cache.image.topics.keys() == {"orders", "a"}
+    assert not cache.is_whole
+    assert cache.apply(full(2, 1, "a")) == [], "a repeated request changes nothing"
+    assert cache.apply(full(2, 0, "b")) == [TP]
+    assert cache.image.topics.keys() == {"a", "b"}
+    assert cache.is_whole
+    cache.apply(update(2, leader=B0))
+    assert cache.image.topics.keys() == {"a", "b", "orders"}
+    assert cache.is_whole
+
+
+def test_a_full_update_that_was_cut_short_does_not_count() -> None:
+    cache = MetadataCache(B0)
+    cache.apply(full(1, 2, "a"))
+    cache.apply(full(1, 1, "b"))
+    cache.apply(full(2, 1, "c"))
+    assert not cache.is_whole
+    assert cache.apply(full(2, 0, "d")) == [TopicPartition("a", 0), TopicPartition("b", 0)]
+    cache.apply(update(3))
+    assert not cache.is_whole, "a new controller has not sent everything yet"

@@ -143,3 +143,20 @@ async def test_a_proposal_ends_with_its_leadership() -> None:
         await side.until(side.clock.mono_ms() + 5_000)
         assert len(controller.asked) == 1
         assert partition.require_leadership().isr == BOTH
+
+
+async def test_a_broker_that_stops_does_not_wait_for_a_controller_that_is_gone() -> None:
+    async with data_side() as side:
+        partition = await side.lead(replicas=TWO)
+        controller = Scripted(*[ConnectionError("gone")] * 100)
+        loop = loop_with(side, controller)
+        running = side._tasks.create_task(loop.run())
+        loop.propose(partition, ALONE)
+        await side.until(side.clock.mono_ms() + 2_000)
+        running.cancel()
+        await side.settle()
+        asked = len(controller.asked)
+        await side.until(side.clock.mono_ms() + 20_000)
+        loop.propose(partition, ALONE)
+        await side.until(side.clock.mono_ms() + 20_000)
+        assert len(controller.asked) == asked

@@ -5,18 +5,58 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
+from ottla.testing.history import Ended, Fault, Leads, Outcome, Poll, Send
 from tests.sim.cluster.plan import draw
 from tests.sim.cluster.simulation import simulate
 
+KEPT: Final = Path(__file__).with_name("cluster_seeds.txt")
+SOAK: Final = range(100_000, 105_000)
 
-def test_no_fault_in_a_cluster_breaks_a_promise(sim_seed: int) -> None:
-    report = simulate(draw(sim_seed))
+
+def kept_seeds() -> list[int]:
+    lines = KEPT.read_text().splitlines()
+    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("seed", kept_seeds())
+def test_what_once_went_wrong_in_a_cluster_does_not_go_wrong_again(seed: int) -> None:
+    report = simulate(draw(seed))
     assert not report.violations, report
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_same_seed_runs_the_same_way(seed: int) -> None:
+@pytest.mark.spec("REP-23", "CTL-01", "TXN-35", "TXN-36")
+def test_no_fault_in_a_cluster_breaks_a_promise(cluster_seed: int) -> None:
+    report = simulate(draw(cluster_seed))
+    assert not report.violations, report
+
+
+@pytest.mark.parametrize("seed", range(500, 503))
+def test_the_same_seed_of_a_cluster_runs_the_same_way(seed: int) -> None:
     first, second = (simulate(draw(seed), keep_trace=True).trace for _ in range(2))
     assert first.lines == second.lines
+
+
+def test_leaders_change_and_clients_work_while_things_go_wrong() -> None:
+    """A simulation in which nothing happens would hold every promise."""
+    events = [event for seed in range(600, 620) for event in simulate(draw(seed)).events]
+    assert sum(isinstance(event, Send) for event in events) > 1_000
+    assert sum(len(event.records) for event in events if isinstance(event, Poll)) > 2_000
+    assert len({event.name.split(":")[0] for event in events if isinstance(event, Fault)}) >= 10
+    assert max(event.leader_epoch for event in events if isinstance(event, Leads)) >= 3
+    ends = [event for event in events if isinstance(event, Ended)]
+    assert sum(end.outcome is Outcome.OK for end in ends) > 20
+
+
+@pytest.mark.slow
+def test_thousands_of_seeds_of_a_cluster_break_no_promise() -> None:
+    broken = {}
+    for seed in SOAK:
+        report = simulate(draw(seed))
+        if report.violations:
+            broken[seed] = report.violations[0]
+    assert not broken

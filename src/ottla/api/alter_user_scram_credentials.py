@@ -88,7 +88,7 @@ async def _alter(ctx: Context, user: str, items: list[Any]) -> None:
                 )
         return changed
 
-    await ctx.services.controller.configs.change_user(user, change)
+    await ctx.services.shared.configs.change_user(user, change)
     audit.info(
         "credentials changed: principal=%s host=%s user=%r",
         ctx.peer.principal, ctx.peer.address, escaped(user),

@@ -16,7 +16,7 @@ KEY: Final = 50
 
 
 async def describe_user_scram_credentials(request: Request, ctx: Context) -> Fields:
-    credentials = ctx.services.controller.configs.credentials
+    credentials = ctx.services.shared.configs.credentials
     named = Counter([item.name async for item in in_slices(request.users or ())])
     users = named or Counter(credentials.users())
     results = [_result(credentials, name, users[name]) async for name in in_slices(users)]

@@ -5,9 +5,12 @@ Owns how these parts are connected. Never decides anything about the cluster.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
+from ottla.api.services import SharedState
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
 from ottla.broker.environment import Environment
 from ottla.config.broker import BrokerConfig
@@ -20,10 +23,14 @@ from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.controller.runtime.metrics import ControllerMetrics
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
+from ottla.model.clock import Clock
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
+from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 from ottla.security.authorizer import Authorizer
 from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.security.quotas.metrics import register_metrics
 from ottla.security.quotas.rates import Windows
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
@@ -33,6 +40,8 @@ from ottla.shared_state.registration import Registration
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode, EndpointNode
 from ottla.store.port import Store
+
+log = logging.getLogger(__name__)
 
 
 class ControllerLinks:
@@ -71,9 +80,11 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
-        self.quotas = _client_quotas(settings)
+        self.quotas = _client_quotas(settings, registry, environment.clock)
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
+        producer_ids = ProducerIds(store, links.broker_id)
+        self.shared = SharedState(self.configs, self.acls, producer_ids, self.quotas)
         listeners = Listeners.of(settings)
         control_listener = listeners.control_plane or listeners.inter_broker
         self.loop = ControllerLoop(
@@ -90,10 +101,7 @@ class ControlPlane:
         self.controller = Controller(
             self.loop,
             config,
-            self.configs,
-            ProducerIds(store, links.broker_id),
             MetadataWaiter(metadata),
-            acls=self.acls,
             dice=environment.dice,
             forwarder=None if alone else Forwarder(self.channel, environment.clock),
         )
@@ -117,6 +125,36 @@ class ControlPlane:
         loops = [self.loop.run(balance_s), self.configs.run()]
         return [*loops, self.acls.run()] if self._authorizer.in_force else loops
 
+    async def hand_over(self) -> None:
+        """Controlled shutdown: have the controller move this broker's leaders to other brokers.
+
+        The broker stops in any case, after `controlled.shutdown.max.retries` attempts.
+        """
+        config = self._config.current
+        if config.zookeeper_connect is None or not config.controlled_shutdown_enable:
+            return
+        attempts = config.controlled_shutdown_max_retries
+        for attempt in range(attempts):
+            if attempt:
+                await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
+            problem = await self._request_shutdown(config.controller_socket_timeout_ms)
+            if problem is None:
+                return
+            log.warning("controlled shutdown %d of %d failed: %s", attempt + 1, attempts, problem)
+
+    async def _request_shutdown(self, timeout_ms: int) -> str | None:
+        """None if this broker leads nothing any more; otherwise the reason."""
+        registration = self.registration
+        fields = {"broker_id": registration.broker_id, "broker_epoch": registration.epoch}
+        try:
+            reply = await self.channel.ask(CONTROLLED_SHUTDOWN, fields, timeout_ms)
+        except (KafkaError, OSError) as error:
+            return f"no reply of the controller: {error}"
+        if reply.error_code is not ErrorCode.none:
+            return str(reply.error_code.name)
+        left = len(reply.remaining_partitions)
+        return f"{left} partitions have no other in-sync replica" if left else None
+
     async def _read_address(self, broker: BrokerId) -> Address | None:
         node = await self._store.get(paths.broker(broker))
         return (
@@ -126,16 +164,17 @@ class ControlPlane:
         )
 
 
+def _client_quotas(config: BrokerConfig, registry: Registry, clock: Clock) -> ClientQuotas:
+    quotas = ClientQuotas(
+        Windows(config.quota_window_num, config.quota_window_size_seconds * 1000),
+        Windows(
+            config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000
+        ),
+    )
+    register_metrics(quotas, registry, clock.mono_ms)
+    return quotas
+
+
 def _address(endpoints: Iterable[EndpointNode], listener: str) -> Address | None:
     """Where a broker listens under this name."""
     return next((Address(e.host, e.port) for e in endpoints if e.name == listener), None)
-
-
-def _client_quotas(settings: BrokerConfig) -> ClientQuotas:
-    return ClientQuotas(
-        Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
-        Windows(
-            settings.controller_quota_window_num,
-            settings.controller_quota_window_size_seconds * 1000,
-        ),
-    )

@@ -67,16 +67,14 @@ class ReplicationSettings(Settings):
     ] = None
 
     controller_socket_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest the controller waits for a broker's reply."), _CLUSTERS
+        int, AtLeast(1), Doc("Longest the controller waits for a broker's reply.")
     ] = 30_000
-    controlled_shutdown_enable: Annotated[
-        bool, Doc("Hand over leadership before stopping."), _CLUSTERS
-    ] = True
+    controlled_shutdown_enable: Annotated[bool, Doc("Hand over leadership before stopping.")] = True
     controlled_shutdown_max_retries: Annotated[
-        int, AtLeast(0), Doc("Tries before stopping anyway."), _CLUSTERS
+        int, AtLeast(0), Doc("Tries before stopping anyway.")
     ] = 3
     controlled_shutdown_retry_backoff_ms: Annotated[
-        Long, AtLeast(0), Doc("Wait between those tries."), _CLUSTERS
+        Long, AtLeast(0), Doc("Wait between those tries.")
     ] = 5_000
 
     zookeeper_connect: Annotated[

@@ -55,6 +55,8 @@ class PublishedPartition(NamedTuple):
 class UpdateMetadata(NamedTuple):
     brokers: tuple[BrokerId, ...]
     partitions: tuple[PublishedPartition, ...]
+    full: bool = False
+    """True when it names every partition: the receivers drop all others."""
 
 
 Send: TypeAlias = LeaderAndIsr | StopReplica | UpdateMetadata
@@ -65,6 +67,8 @@ class Reply(NamedTuple):
 
     request_id: int
     answer: object
+    at_once: bool = False
+    """False: wait a moment until the live brokers have received the requests of the same step."""
 
 
 class Step(NamedTuple):

@@ -32,6 +32,7 @@ class RequestBatch:
         self._metadata_updates: dict[BrokerId, dict[TopicPartition, PublishedPartition | None]] = {}
         self._live_brokers_first: set[BrokerId] = set()
         self._full: set[BrokerId] = set()
+        self._full_metadata: set[BrokerId] = set()
 
     def leader_and_isr(
         self, brokers: Iterable[BrokerId], tp: TopicPartition, *, is_new: bool = False
@@ -45,12 +46,23 @@ class RequestBatch:
         stopped = self._stopped.setdefault(broker, {})
         stopped[tp] = stopped.get(tp, False) or delete
 
+    def follow_instead(self, broker: BrokerId, tp: TopicPartition) -> None:
+        """A replica that is not served there need not be stopped; it may follow again."""
+        self._stopped.get(broker, {}).pop(tp, None)
+        self.leader_and_isr((broker,), tp)
+
     def metadata(self, brokers: Iterable[BrokerId], tps: Iterable[TopicPartition]) -> None:
         partitions = tuple(tps)
         for broker in brokers:
             updates = self._metadata_updates.setdefault(broker, {})
             for tp in partitions:
                 updates.setdefault(tp, None)  # an update marked as deleted stays so
+
+    def full_metadata(self, brokers: Iterable[BrokerId], tps: Iterable[TopicPartition]) -> None:
+        """Send these brokers all partitions there are."""
+        receivers = tuple(brokers)
+        self.metadata(receivers, tps)
+        self._full_metadata.update(receivers)
 
     def deleted(
         self, brokers: Iterable[BrokerId], partitions: Iterable[PublishedPartition]
@@ -78,19 +90,20 @@ class RequestBatch:
                 yield LeaderAndIsr(broker, led, broker in self._full)
         yield from self._metadata(state)
         for broker in sorted(self._stopped.keys() & live):
-            replicas = tuple(_stopped(state, self._stopped[broker]))
-            yield StopReplica(broker, replicas)
+            if replicas := tuple(_stopped(state, self._stopped[broker])):
+                yield StopReplica(broker, replicas)
 
     def _metadata(self, state: ControllerState) -> Iterator[UpdateMetadata]:
         """Brokers with the same updates share one request."""
-        groups: dict[frozenset[TopicPartition], list[BrokerId]] = {}
+        groups: dict[tuple[frozenset[TopicPartition], bool], list[BrokerId]] = {}
         for broker in sorted(self._metadata_updates.keys() & state.brokers.keys()):
-            groups.setdefault(frozenset(self._metadata_updates[broker]), []).append(broker)
-        for brokers in groups.values():
+            updated = frozenset(self._metadata_updates[broker])
+            groups.setdefault((updated, broker in self._full_metadata), []).append(broker)
+        for (_, full), brokers in groups.items():
             updates = self._metadata_updates[brokers[0]]
-            if updates or not self._live_brokers_first.issuperset(brokers):
+            if updates or full or not self._live_brokers_first.issuperset(brokers):
                 partitions = (item or published(state, tp) for tp, item in updates.items())
-                yield UpdateMetadata(tuple(brokers), tuple(partitions))
+                yield UpdateMetadata(tuple(brokers), tuple(partitions), full)
 
 
 def published(

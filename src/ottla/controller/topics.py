@@ -26,6 +26,7 @@ from ottla.controller.events import (
 )
 from ottla.controller.placement import PlacementRandomness
 from ottla.controller.state import (
+    BrokerState,
     ControllerState,
     PartitionAssignment,
     PartitionState,
@@ -223,7 +224,7 @@ def _assignment(
     topic_rules.check_partition_count(count)
     topic_rules.check_replication_factor(factor)
     _check_budget(count, budget)
-    return placement.place(draft.state.brokers, range(count), factor, new.randomness)
+    return placement.place(_brokers_for(draft, factor), range(count), factor, new.randomness)
 
 
 def _new_partitions(draft: Draft, more: MorePartitions, budget: int) -> Mapping[int, Replicas]:
@@ -247,8 +248,9 @@ def _new_partitions(draft: Draft, more: MorePartitions, budget: int) -> Mapping[
     _check_budget(more.total - now, budget)
     factor = len(topic.partitions[0].replicas)
     if more.assignment is None:
-        randomness = _continue_placement(topic.partitions[0].replicas[0], draft.state.brokers)
-        return placement.place(draft.state.brokers, range(now, more.total), factor, randomness)
+        brokers = _brokers_for(draft, factor)
+        randomness = _continue_placement(topic.partitions[0].replicas[0], brokers)
+        return placement.place(brokers, range(now, more.total), factor, randomness)
     if len(more.assignment) != more.total - now:
         raise KafkaError(
             ErrorCode.invalid_replica_assignment,
@@ -258,6 +260,13 @@ def _new_partitions(draft: Draft, more: MorePartitions, budget: int) -> Mapping[
     for replicas_ in more.assignment:
         topic_rules.check_replicas(replicas_, draft.state.brokers.keys(), factor)
     return dict(enumerate(more.assignment, start=now))
+
+
+def _brokers_for(draft: Draft, factor: int) -> Mapping[BrokerId, BrokerState]:
+    """Brokers that may get replicas: none that is shutting down, unless there are too few."""
+    state = draft.state
+    staying = {id: state.brokers[id] for id in state.brokers if id in state.live}
+    return staying if len(staying) >= factor else state.brokers
 
 
 def _continue_placement(first: BrokerId, brokers: Iterable[BrokerId]) -> PlacementRandomness:

@@ -70,6 +70,15 @@ class MetadataCache:
         self.image = Image()
         self.derived = DerivedValues()
         self._broker_id = broker_id
+        self._named: set[str] = set()
+        """Topics named so far by the requests of a full update."""
+        self._left = 0
+        """How many of its requests are still to come."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the controller has sent everything, not only changes."""
+        return self.image.is_whole
 
     def apply(self, update: Update) -> list[TopicPartition]:
         """Install an update from the controller; returns the partitions it deletes."""
@@ -79,9 +88,28 @@ class MetadataCache:
                 f"controller epoch {update.controller_epoch} is older than "
                 f"{self.image.controller_epoch}",
             )
+        newer = update.controller_epoch > self.image.controller_epoch
         self.image, deleted = self.image.changed_by(update)
+        if update.requests_left is not None:
+            deleted += self._full_update(update, update.requests_left, newer=newer)
         self._compare_listeners()
         return deleted
+
+    def _full_update(self, update: Update, left: int, *, newer: bool) -> list[TopicPartition]:
+        """After the last request of a full update, drop the topics that none of them named.
+
+        A request may come twice; a full update that was cut short is followed by a new one.
+        """
+        if newer or left > self._left:
+            self._named.clear()
+        self._left = left
+        self._named.update(tp.topic for tp, _, _ in update.partitions)
+        if left:
+            return []
+        image, dropped = self.image.without_topics(self.image.topics.keys() - self._named)
+        self.image = image._replace(is_whole=True)
+        self._named.clear()
+        return dropped
 
     def _compare_listeners(self) -> None:
         """A client connected through one listener cannot reach a broker that lacks it."""

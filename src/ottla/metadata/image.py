@@ -7,7 +7,7 @@ shallow copy. Never sends or receives; a reader uses one image for a whole reque
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -72,6 +72,8 @@ class Update(NamedTuple):
     controller_epoch: ControllerEpoch
     brokers: tuple[BrokerMetadata, ...]
     partitions: Sequence[tuple[TopicPartition, TopicId, PartitionMetadata]] = ()
+    requests_left: int | None = None
+    """In a full update, how many more requests belong to it; None for a change."""
 
 
 class Image(NamedTuple):
@@ -80,6 +82,8 @@ class Image(NamedTuple):
     brokers: Mapping[BrokerId, BrokerMetadata] = MappingProxyType({})
     topics: Mapping[str, TopicMetadata] = MappingProxyType({})
     names: Mapping[TopicId, str] = MappingProxyType({})
+    is_whole: bool = False
+    """Whether a full update of the controller with this epoch has been received."""
 
     def partition(self, tp: TopicPartition) -> PartitionMetadata | None:
         topic = self.topics.get(tp.topic)
@@ -117,11 +121,25 @@ class Image(NamedTuple):
             controller_id=controller,
             controller_epoch=update.controller_epoch,
             brokers={broker.id: broker for broker in update.brokers},
+            is_whole=self.is_whole and update.controller_epoch == self.controller_epoch,
         )
         if not update.partitions:
             return image, []
         topics, deleted = _changed(self.topics, update)
         return image._replace(topics=topics, names=self._names(topics, update)), deleted
+
+    def without_topics(self, dropped: Set[str]) -> tuple[Image, list[TopicPartition]]:
+        """The image without these topics, and their partitions."""
+        if not dropped:
+            return self, []
+        gone = [
+            TopicPartition(name, number)
+            for name in sorted(dropped)
+            for number in sorted(self.topics[name].partitions)
+        ]
+        topics = {name: topic for name, topic in self.topics.items() if name not in dropped}
+        names = {id: name for id, name in self.names.items() if name not in dropped}
+        return self._replace(topics=topics, names=names), gone
 
     def _names(self, topics: Mapping[str, TopicMetadata], update: Update) -> Mapping[TopicId, str]:
         touched = {tp.topic for tp, _, _ in update.partitions}

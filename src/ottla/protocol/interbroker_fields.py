@@ -169,6 +169,8 @@ REQUESTS: Final = {
             F("controller_id", "int32"),
             F("is_kraft_controller", "bool", since=8, default=False),
             F("type", "int8", since=8, default=0, tag=0),
+            # Ours; other readers skip it. In a full update: how many more requests belong to it.
+            F("requests_left", "int32", since=8, default=0, tag=10_000),
             F("controller_epoch", "int32"),
             F("broker_epoch", "int64", since=5, default=-1),
             F(

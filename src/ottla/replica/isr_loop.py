@@ -53,9 +53,12 @@ class IsrLoop:
         )
 
     async def run(self) -> None:
-        while True:
-            await asyncio.sleep(self._hosted.environment.lag_max_ms / 2_000)
-            self.shrink()
+        try:
+            while True:
+                await asyncio.sleep(self._hosted.environment.lag_max_ms / 2_000)
+                self.shrink()
+        finally:
+            self._sender.close()
 
     def shrink(self) -> None:
         """Propose, for each partition led here, a set without those that fell behind."""

@@ -95,15 +95,24 @@ class IsrSender:
         self._spawn = spawn
         self._waiting: dict[TopicPartition, Proposal] = {}
         self._is_sending = False
+        self._is_closed = False
+        self._task: asyncio.Task[None] | None = None
 
     def submit(self, proposal: Proposal) -> None:
         """Send this soon; a partition has one proposal at a time."""
         self._waiting[proposal.partition.key] = proposal
-        if not self._is_sending:
+        if not self._is_sending and not self._is_closed:
             self._is_sending = True
             self._spawn(self._send_all())
 
+    def close(self) -> None:
+        """The broker stops: a controller that cannot be reached must not hold it up."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.cancel()
+
     async def _send_all(self) -> None:
+        self._task = asyncio.current_task()
         failures = 0
         while proposals := self._take():
             again = await self._send(proposals)

@@ -165,7 +165,6 @@ class ConfigStore:
         await self._load_groups(map(paths.plain, await self._store.children(paths.CONFIG_GROUPS)))
         if self.quotas is not None:
             await self.quotas.load_all()
-
         users = [paths.plain(user) for user in await self._store.children(paths.CONFIG_USERS)]
         self.credentials.keep_only(users)
         await self._load_users(users)

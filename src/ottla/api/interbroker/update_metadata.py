@@ -22,6 +22,8 @@ from ottla.protocol.interbroker import UPDATE_METADATA
 from ottla.replica.transitions import EpochFence
 
 FIRST_WITH_TOPIC_IDS: Final = 7
+FULL: Final = 2
+"""The type of an update that names everything; others carry changes."""
 
 
 async def update_metadata(request: Request, ctx: Context) -> Fields:
@@ -33,6 +35,7 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
         epoch,
         tuple(_broker(broker) for broker in request.live_brokers),
         list(_partitions(request)),
+        request.requests_left if request.type == FULL else None,
     )
     before = services.metadata.image
     deleted = services.metadata.apply(update)
@@ -46,6 +49,7 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
 def _changed(before: Image, after: Image, update: Update) -> set[str]:
     """Topics that were created or deleted, or have another number of partitions."""
     named = {tp.topic for tp, _, _ in update.partitions}
+    named |= before.topics.keys() - after.topics.keys()
     return {name for name in named if _size(before, name) != _size(after, name)}
 
 

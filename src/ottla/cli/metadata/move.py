@@ -61,7 +61,9 @@ def move(
       ottla metadata move --data-dir ./data --from zookeeper://localhost:2181/ottla --to embedded
     """
     directories = [Path(text.strip()) for text in data_dir.split(",")]
-    connect = _connect("--from" if to == EMBEDDED else "--to", from_ if to == EMBEDDED else to)
+    connect = zookeeper_address(
+        "--from" if to == EMBEDDED else "--to", from_ if to == EMBEDDED else to
+    )
     with ExitStack() as locks:
         for path in directories:
             lock_directory(path, RealDisk(), locks)
@@ -76,17 +78,16 @@ def move(
             nodes = asyncio.run(_to_zookeeper(connect, embedded))
             embedded.rename(embedded.with_name(f"{FILE_NAME}{MOVED}"))
             hint = f"Add zookeeper.connect={connect} to server.properties"
-    _show(nodes)
+    show_counts("moved", nodes)
     print(f"The metadata were moved. {hint}, then start the broker.")
     return 0
 
 
 async def _to_zookeeper(connect: str, embedded: Path) -> list[TreeNode]:
-    target, source = _zookeeper(connect), EmbeddedStore.at(embedded.parent)
-    await _open(target, connect)
+    source = EmbeddedStore.at(embedded.parent)
+    target = await open_zookeeper(connect)
     try:
-        away = "choose another path, or delete it with ZooKeeper's shell (deleteall)"
-        await _check_empty(target, f"{SCHEME}{connect}", away)
+        await check_empty(target, connect)
         await source.start()
         try:
             nodes = await read_tree(source)
@@ -101,15 +102,15 @@ async def _to_zookeeper(connect: str, embedded: Path) -> list[TreeNode]:
 
 
 async def _to_embedded(connect: str, embedded: Path, meta: MetaProperties) -> list[TreeNode]:
-    source = _zookeeper(connect)
-    await _open(source, connect)
+    source = await open_zookeeper(connect)
     try:
         nodes = await read_tree(source)
         await _check_source(source, connect, nodes, meta)
         target = EmbeddedStore.at(embedded.parent)
         await target.start()
         try:
-            await _check_empty(target, str(embedded), "move the file away")
+            if not await is_empty(target):
+                raise UserError(f"{embedded} is not empty: move the file away")
             await write_tree(target, nodes)
         finally:
             await target.close()
@@ -119,9 +120,13 @@ async def _to_embedded(connect: str, embedded: Path, meta: MetaProperties) -> li
     return nodes
 
 
-async def _check_empty(target: Store, place: str, away: str) -> None:
+async def check_empty(target: Store, connect: str) -> None:
+    """UserError if the path in ZooKeeper has nodes of anybody."""
     if not await is_empty(target):
-        raise UserError(f"{place} is not empty: {away}")
+        raise UserError(
+            f"{SCHEME}{connect} is not empty: choose another path, or delete it with ZooKeeper's "
+            "shell (deleteall)"
+        )
 
 
 async def _check_source(
@@ -161,7 +166,8 @@ def _meta(directory: Path) -> MetaProperties:
         raise UserError(f"{path}: {error}: no broker has used this directory") from None
 
 
-def _connect(option: str, place: str) -> str:
+def zookeeper_address(option: str, place: str) -> str:
+    """`HOST:PORT,.../PATH` of `zookeeper://HOST:PORT,.../PATH`."""
     connect = place.removeprefix(SCHEME)
     if not place.startswith(SCHEME) or not connect:
         expected = f"{SCHEME}HOST:PORT,.../PATH" + (" or embedded" if option == "--to" else "")
@@ -169,22 +175,21 @@ def _connect(option: str, place: str) -> str:
     return connect
 
 
-def _zookeeper(connect: str) -> Store:
+async def open_zookeeper(connect: str) -> Store:
+    """An open session with an ensemble; UserError if it does not answer."""
     try:
         from ottla.store.zookeeper import ZooKeeperStore
     except ImportError:
         raise UserError("ZooKeeper requires kazoo: pip install 'ottla[cluster]'") from None
-    return ZooKeeperStore(connect, session_timeout_ms=SESSION_MS)
-
-
-async def _open(store: Store, connect: str) -> None:
+    store = ZooKeeperStore(connect, session_timeout_ms=SESSION_MS)
     try:
         await store.start()
     except StoreUnavailable as error:
         raise UserError(f"{SCHEME}{connect}: {error.strerror}") from None
+    return store
 
 
-def _show(nodes: Sequence[TreeNode]) -> None:
+def show_counts(verb: str, nodes: Sequence[TreeNode]) -> None:
     def below(parent: str) -> int:
         return sum(paths.parent(node.path) == parent for node in nodes)
 
@@ -199,4 +204,4 @@ def _show(nodes: Sequence[TreeNode]) -> None:
         ("resources with ACLs", len(acls)),
         ("nodes in all", len(nodes)),
     ]
-    table("", ("moved", "count"), rows)
+    table("", (verb, "count"), rows)

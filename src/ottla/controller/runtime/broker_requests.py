@@ -99,8 +99,10 @@ def requests(state: ControllerState, sends: Iterable[Send]) -> Iterator[Request]
                 for stopped in sliced(send.replicas, PARTITIONS_MAX):
                     yield _stop_replica(state, send._replace(replicas=tuple(stopped)))
             case UpdateMetadata():
-                for published in sliced(send.partitions, PARTITIONS_MAX) or [()]:
-                    yield from _update_metadata(state, send._replace(partitions=tuple(published)))
+                slices = sliced(send.partitions, PARTITIONS_MAX) or [()]
+                for left, published in zip(reversed(range(len(slices))), slices, strict=True):
+                    part = send._replace(partitions=tuple(published))
+                    yield from _update_metadata(state, part, left)
 
 
 def _leader_and_isr(state: ControllerState, send: LeaderAndIsr) -> Request:
@@ -130,9 +132,12 @@ def _stop_replica(state: ControllerState, send: StopReplica) -> Request:
     return Request(broker, STOP_REPLICA, fields, deleted, {})
 
 
-def _update_metadata(state: ControllerState, send: UpdateMetadata) -> Iterable[Request]:
+def _update_metadata(
+    state: ControllerState, send: UpdateMetadata, requests_left: int
+) -> Iterable[Request]:
     shared = {
-        "type": INCREMENTAL,
+        "type": FULL if send.full else INCREMENTAL,
+        "requests_left": requests_left,
         "topic_states": _by_topic(send.partitions, _published, with_id=True),
         "live_brokers": [_broker(broker) for broker in state.brokers.values()],
     }
