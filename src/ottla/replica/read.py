@@ -312,9 +312,9 @@ class Reader:
             log, offset = partition.log, request.offset
             bound = upper_bound(log)
             if offset < bound:
-                if min_bytes <= 1:
+                if min_bytes <= 1 and _begins_recent_batch(log, offset):
                     return True
-                size += self._size_of(log, request, bound)
+                size += self._size_of(log, request, bound)  # 0 where compaction left a gap
                 looked += 1
                 if size >= min_bytes or looked == SLICE:
                     return True
@@ -330,9 +330,11 @@ class Reader:
             read = log.read(request.offset, request.max_bytes, end=bound, min_one=True)
         except (KafkaError, *FAULTS):
             return ANY_SIZE  # the reply has the error
+        if read.slice is None:
+            return 0
         if read.segment_base < log.segments[log.segments.index_of(bound)].base_offset:
             return ANY_SIZE  # a closed segment: however long it waits, it gets no more of it
-        return 0 if read.slice is None else read.slice.size
+        return read.slice.size
 
 
 class DelayedFetch(Delayed):
@@ -368,6 +370,13 @@ class DelayedFetch(Delayed):
         has waited for long is old to the collector, which seldom looks at what is old.
         """
         del self._done, self._requests
+
+
+def _begins_recent_batch(log: Log, offset: Offset) -> bool:
+    """Whether a batch is known to begin there: the case of most readers that are woken."""
+    recent = log.segments.active.recent
+    found = None if recent is None else recent.floor(offset)
+    return found is not None and found[0] == offset
 
 
 def _is_refused(request: PartitionFetch, partition: HostedPartition) -> bool:
