@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from ottla.broker.app import task_starter
 from ottla.broker.data_plane import Cluster, DataPlane
@@ -48,6 +48,11 @@ from tests.fakes.virtual_loop import LoopClock
 ME, OTHER = BrokerId(0), BrokerId(1)
 TP = TopicPartition("t", 0)
 TOPIC_ID = UUID(int=7)
+
+
+def topic_id_of(topic: str) -> UUID:
+    """Short names have one id for all: many tests name it."""
+    return TOPIC_ID if len(topic) < 6 else uuid5(TOPIC_ID, topic)
 
 
 class DataSide:
@@ -123,18 +128,20 @@ class DataSide:
         version = await self._put(path, state.encode())
         assigned = LeaderAssignment(leader, LeaderEpoch(epoch), in_sync, replicas, version)
         await self.services.transitions.apply_leader_and_isr(
-            [PartitionTransition(key, TOPIC_ID, assigned, is_new)]
+            [PartitionTransition(key, topic_id_of(key.topic), assigned, is_new)]
         )
         told = PartitionMetadata(leader, LeaderEpoch(epoch), in_sync, replicas)
         brokers = tuple(BrokerMetadata(broker, {}) for broker in replicas)
-        self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, told)]))
+        self.metadata.apply(
+            Update(ME, ControllerEpoch(1), brokers, [(key, topic_id_of(key.topic), told)])
+        )
         return self.hosted.get(key)
 
     async def _add_to_topic(self, key: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
         path = paths.topic(key.topic)
         node = await self.store.get(path)
         known = TopicNode.decode(node.data).partitions if node is not None and node.data else {}
-        topic = TopicNode(TOPIC_ID, {**known, key.partition: replicas})
+        topic = TopicNode(topic_id_of(key.topic), {**known, key.partition: replicas})
         await self._put(path, topic.encode())
 
     async def delete_topic(self, name: str) -> None:

@@ -21,6 +21,7 @@ from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
+from ottla.replica.fetch.session_partition import SessionChanges
 from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessionRequest
 from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
@@ -72,7 +73,7 @@ def _session_request(
         partitions=partitions,
         forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
         by_id=by_id,
-        privileged=_replica(call, request) >= 0,
+        replica_id=_replica(call, request),
     )
 
 
@@ -93,7 +94,9 @@ def _serve(
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
     work = _Fetch(call, slot, services, fetching, terms)
-    if len(fetching.requests) > SLICE:
+    if fetching.changes is not None:
+        work.read_changes(fetching.changes)
+    elif len(fetching.requests) > SLICE:
         step_through(work.in_slices())
     elif services.authorizer.in_force and not terms.from_follower:
         work.read(*_split_by_access(fetching.requests, slot.peer, services))
@@ -139,6 +142,15 @@ class _Fetch:
         parked = services.replicas.reads.fetch(partitions, self._terms, self._answer)
         if parked is not None:
             slot.on_disconnect = parked.forget
+
+    def read_changes(self, changes: SessionChanges) -> None:
+        """Read what has changed in a follower's session."""
+        now_ms, epoch = self._services.clock.mono_ms(), self._terms.replica_epoch
+        partitions = self._fetching.begin_changes(changes, epoch, now_ms)
+        reads = self._services.replicas.reads
+        parked = reads.fetch_changes(partitions, changes, self._terms, self._answer)
+        if parked is not None:
+            self._slot.on_disconnect = parked.forget
 
     def _answer(self, fetched: list[PartitionFetchResult]) -> None:
         if not self._slot.alive:

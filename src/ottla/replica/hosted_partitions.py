@@ -124,6 +124,7 @@ class HostedPartitions:
                 listener.on_unlead(partition.key)
             else:
                 listener.on_lead(partition)
+        partition.report_change()
         self.waiting.check_all(partition.key)
 
     def remove(self, key: TopicPartition) -> None:
@@ -151,6 +152,7 @@ class HostedPartitions:
             return
         partition.leadership = None
         partition.not_leader_error = why
+        partition.report_change()
         for listener in self.listeners:
             listener.on_unlead(key)
         del self._of_topic[key.topic][key.partition]
@@ -167,6 +169,8 @@ class HostedPartitions:
             waiting.produce.check(key)
             waiting.delete_records.check(key)
         waiting.fetch.check(key)
+        if partition.watchers:
+            partition.report_change()
         return moved
 
 

@@ -37,6 +37,15 @@ class LeaderAssignment(NamedTuple):
     """The version of the partition's state in the store: a change must name it."""
 
 
+class IdleFetches:
+    """When a follower last fetched in a session, for all partitions that had nothing to send."""
+
+    __slots__ = ("last_ms",)
+
+    def __init__(self, last_ms: int) -> None:
+        self.last_ms = last_ms
+
+
 class Follower:
     """One remote replica: where it is, and when it last was where the leader was."""
 
@@ -45,6 +54,7 @@ class Follower:
         "caught_up_at_ms",
         "end",
         "fetched_at_ms",
+        "idle",
         "leader_end_at_fetch",
         "log_start",
         "sent_high_watermark",
@@ -60,11 +70,15 @@ class Follower:
         """The high watermark it was last told of."""
         self.broker_epoch = UNKNOWN_EPOCH
         """Of its last fetch: the controller compares it with the registration."""
+        self.idle: IdleFetches | None = None
+        """Set while it is at the leader's end in every fetch of a session."""
 
     def on_fetch(
         self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: int
     ) -> None:
         """A fetch from `offset` says that everything below it is on the follower's disk."""
+        if self.idle is not None:
+            self.end_idle()
         if offset >= leader_end:
             self.caught_up_at_ms = now_ms
         elif self.fetched_at_ms is not None and offset >= self.leader_end_at_fetch:
@@ -74,8 +88,16 @@ class Follower:
         self.leader_end_at_fetch = leader_end
         self.fetched_at_ms = now_ms
 
+    def end_idle(self) -> None:
+        """Its partition has changed since the last fetch, at which it was at the end."""
+        if self.idle is not None:
+            self.caught_up_at_ms = self.fetched_at_ms = self.idle.last_ms
+            self.leader_end_at_fetch = self.end
+            self.idle = None
+
     def is_caught_up(self, *, now_ms: int, lag_max_ms: int) -> bool:
-        return self.caught_up_at_ms is not None and now_ms - self.caught_up_at_ms <= lag_max_ms
+        caught_up_at_ms = self.caught_up_at_ms if self.idle is None else self.idle.last_ms
+        return caught_up_at_ms is not None and now_ms - caught_up_at_ms <= lag_max_ms
 
 
 class Leadership:

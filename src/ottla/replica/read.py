@@ -10,7 +10,7 @@ the high watermark in the reply already includes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from enum import IntEnum
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -20,8 +20,9 @@ from ottla.delay.slices import SLICE, sliced, step_through
 from ottla.log.aborted_transactions import find_aborted
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, Offset
+from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, Offset, TopicPartition
 from ottla.protocol.hot import FetchedPartition, Sized
+from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
 from ottla.replica.leader import UNKNOWN_EPOCH
@@ -29,6 +30,8 @@ from ottla.replica.partition import HostedPartition
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 CONSUMER: Final = BrokerId(-1)
+FOLLOWERS: Final = TopicPartition("", -1)
+"""The key under which fetches in followers' sessions wait: the sessions are told of changes."""
 ANY_SIZE: Final = 0x7FFFFFFF
 GOOD: Final = ErrorCode.none
 NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
@@ -108,6 +111,26 @@ class Reader:
             self._complete(fetched, options, done)
             return None
         return None if waiting.try_complete_else_watch(delayed, keys) else delayed
+
+    def fetch_changes(
+        self,
+        partitions: Iterable[SessionPartition],
+        changes: SessionChanges,
+        options: FetchOptions,
+        done: Done,
+    ) -> DelayedFetch | None:
+        """A fetch in a follower's session: `partitions` have changed since the last reply.
+
+        While it waits, more may change; the others are not looked at.
+        """
+        for each in partitions:
+            each.watch(self._record_follower_fetch(each.request, options))
+        if not self._would_wait(options) or self.is_ready(changes.requests, options):
+            self.answer(changes.take(), options, done)
+            return None
+        delayed = DelayedFollowerFetch(self, changes, options, done)
+        self._hosted.waiting.fetch.watch(delayed, (FOLLOWERS,))
+        return delayed
 
     def stop_waiting(self) -> None:
         """The broker stops: complete all delayed fetches now, and delay no more."""
@@ -260,21 +283,25 @@ class Reader:
 
     # Followers
 
-    def _record_follower_fetch(self, request: PartitionFetch, options: FetchOptions) -> None:
+    def _record_follower_fetch(
+        self, request: PartitionFetch, options: FetchOptions
+    ) -> HostedPartition | None:
+        """The partition, unless the follower must not read it."""
         broker = options.replica_id
         try:
             partition = self._partition(request, broker)
             if not _continues(partition.log, request):
-                return  # it must cut its log first: what it has does not count
+                return partition  # it must cut its log first: what it has does not count
             grown = partition.record_follower_fetch(
                 broker, request.offset, request.log_start, options.replica_epoch
             )
         except KafkaError:
-            return  # the read that follows returns the error
+            return None  # the read that follows returns the error
         if grown is not None:
             self._isr.propose(partition, grown)
         self._hosted.advance(partition)
         self._hosted.waiting.delete_records.check(partition.key)
+        return partition
 
     def _has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
         """A follower is sent a newer high watermark without waiting."""
@@ -308,6 +335,8 @@ class Reader:
         for request in requests:
             partition = find(request.key)
             if partition is None or partition.leadership is None or _is_refused(request, partition):
+                return True
+            if follower and options.replica_id not in partition.leadership.followers:
                 return True
             log, offset = partition.log, request.offset
             bound = upper_bound(log)
@@ -370,6 +399,38 @@ class DelayedFetch(Delayed):
         has waited for long is old to the collector, which seldom looks at what is old.
         """
         del self._done, self._requests
+
+
+class DelayedFollowerFetch(DelayedFetch):
+    """A fetch in a follower's session; its partitions are those that changed until it ends."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(
+        self, reads: Reader, changes: SessionChanges, options: FetchOptions, done: Done
+    ) -> None:
+        super().__init__(reads, [], options, done)
+        self._changes = changes
+        changes.on_mark = self._on_mark
+
+    def _on_mark(self, partition: SessionPartition) -> None:
+        one_is_enough = self._options.min_bytes <= 1
+        requests = [partition.request] if one_is_enough else self._changes.requests
+        if self._reads.is_ready(requests, self._options):
+            self.force_complete()
+
+    def try_complete(self) -> bool:
+        return False  # `_on_mark` does
+
+    def on_complete(self) -> None:
+        self._changes.on_mark = None
+        self._requests = self._changes.take()
+        super().on_complete()
+
+    def forget(self) -> None:
+        if not self.completed:
+            self._changes.on_mark = None
+        super().forget()
 
 
 def _begins_recent_batch(log: Log, offset: Offset) -> bool:
