@@ -21,7 +21,7 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.files import FileSlice
 from ottla.metadata.cache import MetadataCache
-from ottla.metadata.image import DELETED, BrokerMetadata, PartitionMetadata, Update
+from ottla.metadata.image import DELETED, BrokerMetadata, Endpoint, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.model.metrics import Counter, Histogram, Registry, Tally
@@ -29,12 +29,12 @@ from ottla.protocol.hot import FetchedPartition, ProducedPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendOptions, PartitionAppend
+from ottla.replica.fetch.options import CONSUMER, FetchOptions, Isolation
 from ottla.replica.fetcher.fetcher_loop import FetchLink
 from ottla.replica.flush_loop import Ring
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.partition import HostedPartition as Hosted
 from ottla.replica.partition_fetch import PartitionFetch, PartitionFetchResult
-from ottla.replica.read import CONSUMER, FetchOptions, Isolation
 from ottla.replica.transitions import PartitionTransition
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
@@ -131,7 +131,7 @@ class DataSide:
             [PartitionTransition(key, topic_id_of(key.topic), assigned, is_new)]
         )
         told = PartitionMetadata(leader, LeaderEpoch(epoch), in_sync, replicas)
-        brokers = tuple(BrokerMetadata(broker, {}) for broker in replicas)
+        brokers = tuple(map(_registered, replicas))
         self.metadata.apply(
             Update(ME, ControllerEpoch(1), brokers, [(key, topic_id_of(key.topic), told)])
         )
@@ -237,6 +237,11 @@ class DataSide:
                 assert not isinstance(metric, Histogram)
                 return metric.value if isinstance(metric, Counter | Tally) else metric()
         raise AssertionError(f"no metric {name} is registered")
+
+
+def _registered(broker: BrokerId) -> BrokerMetadata:
+    endpoints = {"PLAINTEXT": Endpoint("localhost", 9_000 + broker)}
+    return BrokerMetadata(broker, endpoints, f"rack-{broker}")
 
 
 TERMS: Final = FetchOptions(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)

@@ -21,16 +21,17 @@ from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
+from ottla.replica.fetch.options import FetchClient, FetchOptions, Isolation
 from ottla.replica.fetch.session_partition import SessionChanges
 from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessionRequest
 from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
-from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
 from ottla.security.quotas.client_quotas import client_of
 from ottla.security.quotas.entities import Quota
 
 KEY: Final = 1
+FIRST_WITH_RACK: Final = 11
 FIRST_BY_ID: Final = 13
 FIRST_WITH_REPLICA_STATE: Final = 15
 SMALL_VALUES: Final = 2_500
@@ -84,7 +85,7 @@ def _serve(
     slot: RequestSlot,
     services: Services,
 ) -> None:
-    terms = _terms(call, request, _max_bytes(call, slot.peer, services))
+    terms = _terms(call, request, slot.peer, _max_bytes(call, slot.peer, services))
     if terms.from_follower and not acts_as_broker(slot.peer, services):
         _refuse_follower(call, slot, session_request.partitions)
         return
@@ -264,14 +265,18 @@ def _replica_epoch(call: Call, request: Any) -> BrokerEpoch:
     return UNKNOWN_EPOCH
 
 
-def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
+def _terms(call: Call, request: Any, peer: Peer, fetch_max_bytes: int) -> FetchOptions:
+    replica, client = _replica(call, request), None
+    if call.version >= FIRST_WITH_RACK and replica < 0:
+        client = FetchClient(request.rack_id, peer.listener)
     return FetchOptions(
-        replica_id=_replica(call, request),
+        replica_id=replica,
         max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, fetch_max_bytes),
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
         replica_epoch=_replica_epoch(call, request),
+        client=client,
     )
 
 

@@ -12,8 +12,9 @@ from typing import Protocol, TypeAlias
 from ottla.delay.purgatory import Purgatory
 from ottla.log.log import Log
 from ottla.metadata.cache import MetadataCache
+from ottla.metadata.image import Node
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import TopicId, TopicPartition
+from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.environment import ReplicaEnvironment
 from ottla.replica.partition import HostedPartition
@@ -90,6 +91,10 @@ class HostedPartitions:
     def topic_names(self) -> Mapping[TopicId, str]:
         """Of every topic of the cluster, by id."""
         return self._metadata.image.names
+
+    def replica_nodes(self, key: TopicPartition, listener: str) -> Mapping[BrokerId, Node]:
+        """The live replicas of a partition, as clients of a listener see them."""
+        return self._metadata.image.replica_nodes(key, listener)
 
     def of_topic(self, topic: str) -> list[HostedPartition]:
         """Those of one topic."""

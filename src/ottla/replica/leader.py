@@ -13,7 +13,7 @@ while the set is smaller than `min.insync.replicas`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ottla.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset
@@ -167,6 +167,22 @@ class Leadership:
         alive = set(live)
         starts = [f.log_start for b, f in self.followers.items() if b in alive]
         return min([own_start, *starts])
+
+    def replica_in_rack(
+        self, rack: str, racks: Mapping[BrokerId, str | None], offset: Offset
+    ) -> BrokerId | None:
+        """The follower in a rack that a consumer at `offset` may read from: the one with most.
+
+        `racks` has the live replicas. As Kafka's RackAwareReplicaSelector chooses.
+        """
+        near = {
+            broker: follower.end
+            for broker, follower in self.followers.items()
+            if broker in self.isr
+            and racks.get(broker) == rack
+            and follower.log_start <= offset <= follower.end
+        }
+        return max(near, key=lambda broker: (near[broker], -broker)) if near else None
 
     def on_committed(self, isr: frozenset[BrokerId], version: int) -> None:
         """The controller has taken this set, whoever proposed it."""

@@ -111,15 +111,19 @@ class HostedPartition:
 
     def require_leadership(self, epoch: int = -1) -> Leadership:
         """The leadership; KafkaError with the code for the client if there is none."""
+        self.check_epoch(epoch)
         leadership = self.leadership
+        if leadership is None:
+            raise KafkaError(self.not_leader_error)
+        return leadership
+
+    def check_epoch(self, epoch: int) -> None:
+        """KafkaError if the client names another leader epoch than the present one."""
         if epoch >= 0 and epoch != self.leader_epoch:
             fenced = epoch < self.leader_epoch
             raise KafkaError(
                 ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
             )
-        if leadership is None:
-            raise KafkaError(self.not_leader_error)
-        return leadership
 
     # Appending
 
