@@ -72,7 +72,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "principal.builder.class": _JAVA,
     "process.roles": _KRAFT,
     "remote.": _TIERED,
-    "replica.selector.class": _JAVA,
     "replication.quota.": _QUOTA,
     "sasl.kerberos.": _KERBEROS,
     "sasl.login.class": _JAVA,
