@@ -94,6 +94,7 @@ class ControlPlane:
             environment.clock,
             environment.dice,
             metrics=ControllerMetrics(registry, environment.clock),
+            pool=environment.pool,
         )
         self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
         """Requests of this broker to the active controller."""

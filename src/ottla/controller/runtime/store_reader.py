@@ -27,6 +27,7 @@ from ottla.controller.events import (
     StatesChanged,
     StatesReloaded,
     TopicsReloaded,
+    UncleanElectionEnabled,
 )
 from ottla.controller.runtime.controller_election import ControllerTerm
 from ottla.controller.state import (
@@ -58,8 +59,10 @@ from ottla.store.changes import (
     PartitionsChanged,
     PreferredElectionNodeChanged,
     ReassignmentNodeChanged,
+    StateChanged,
     TopicsChanged,
     Watcher,
+    change_of_data,
 )
 from ottla.store.nodes import (
     BadNode,
@@ -74,7 +77,7 @@ from ottla.store.nodes import (
     TopicNode,
     id_text,
 )
-from ottla.store.port import Node, Store
+from ottla.store.port import Node, Op, Store
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +149,22 @@ class StoreReader:
                 return await self._reassignment()
             case _:
                 return None
+
+    async def reload(self, refused: Iterable[Op], state: ControllerState) -> list[Event]:
+        """What a step with a version conflict wanted to write, as it is now."""
+        changes = {change_of_data(op.path) for op in refused if _is_of_topic(op.path)}
+        events: list[Event] = [await self.topics(state.topics)]
+        names = sorted(c.topic for c in changes if isinstance(c, PartitionsChanged))
+        nodes = await self._store.get_many([paths.topic(name) for name in names])
+        for name, node in zip(names, nodes, strict=True):
+            loaded = state.topics.get(name)
+            if node is not None and loaded is not None and node.version != loaded.version:
+                events += filter(None, [await self.partitions(name)])
+        states = [TopicPartition(*change) for change in changes if isinstance(change, StateChanged)]
+        return [*events, await self.states(sorted(states))]
+
+    async def unclean_election(self, topic: str) -> UncleanElectionEnabled:
+        return UncleanElectionEnabled(topic, (await self._unclean([topic])).get(topic))
 
     async def _brokers(self) -> LiveBrokersChanged:
         names = await self._children(paths.BROKER_IDS)
@@ -344,3 +363,9 @@ def _topic(
         for number, replicas in node.partitions.items()
     }
     return TopicAssignment(node.topic_id, partitions, version)
+
+
+def _is_of_topic(path: str) -> bool:
+    """A topic's node, or the state of one of its partitions."""
+    in_topics = path.startswith(f"{paths.TOPICS}/")
+    return in_topics and (path.endswith("/state") or paths.parent(path) == paths.TOPICS)
