@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from typing import Any, Self
 
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
 from ottla.broker.environment import Environment
+from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
@@ -48,6 +49,12 @@ class ControllerLinks:
         self._listener = listener
         self.reply_ms = reply_ms
 
+    @classmethod
+    def of(cls, config: BrokerConfig, links: BrokerLinks) -> Self:
+        listeners = Listeners.of(config)
+        listener = listeners.control_plane or listeners.inter_broker
+        return cls(links, listener, config.controller_socket_timeout_ms)
+
     def open(self, broker: BrokerState) -> Link:
         if broker.id == self._links.broker_id:
             return self._links.local()
@@ -76,20 +83,12 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
-        self.quotas = ClientQuotas(
-            Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
-            Windows(
-                settings.controller_quota_window_num,
-                settings.controller_quota_window_size_seconds * 1000,
-            ),
-        )
+        self.quotas = _quotas(settings)
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
-        listeners = Listeners.of(settings)
-        control_listener = listeners.control_plane or listeners.inter_broker
         self.loop = ControllerLoop(
             store,
-            ControllerLinks(links, control_listener, settings.controller_socket_timeout_ms),
+            ControllerLinks.of(settings, links),
             self.registration,
             environment.clock,
             environment.dice,
@@ -166,6 +165,15 @@ class ControlPlane:
             if node is None
             else _address(BrokerNode.decode(node.data).endpoints, self.links.listener)
         )
+
+
+def _quotas(config: BrokerConfig) -> ClientQuotas:
+    return ClientQuotas(
+        Windows(config.quota_window_num, config.quota_window_size_seconds * 1000),
+        Windows(
+            config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000
+        ),
+    )
 
 
 def _address(endpoints: Iterable[EndpointNode], listener: str) -> Address | None:
