@@ -15,6 +15,7 @@ can be detected without that is detected here, before anything runs.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -37,6 +38,7 @@ from ottla.spark.pipelines.spec import (
     Step,
     Watermark,
 )
+from ottla.spark.pipelines.variables import resolve
 from ottla.spark.pipelines.yaml_node import Node
 
 BOOTSTRAP: Final = "localhost:9092"
@@ -76,7 +78,10 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Mapping[str, Any]:
         raise UserError(f"{path}: expected a YAML mapping, such as name: page-views")
     for setting in overrides:
         override(values, setting)
-    return values
+    resolved: Mapping[str, Any] = resolve(
+        values, os.environ, lambda name: _text(path.parent / name)
+    )
+    return resolved
 
 
 def _text(path: Path) -> str:
@@ -204,14 +209,18 @@ def _format(node: Node, folder: Path) -> Format:
         path = folder / schema
         if not path.is_file():
             node.fail("schema", f"there is no file {path}")
-        schema = str(path.resolve()) if kind == "protobuf" else _text(path)
+        try:
+            schema = str(path.resolve()) if kind == "protobuf" else _text(path)
+        except OSError as error:
+            node.fail("schema", f"cannot read {path}: {error.strerror}")
     elif kind == "protobuf":
         node.fail("schema", "expected a file of descriptors (protoc --descriptor_set_out=x.desc)")
     if kind == "protobuf" and not message:
         node.fail("message", "missing: name the message type of the values, as in shop.View")
     if kind != "protobuf" and message:
         node.fail("message", f"not allowed for format {kind}")
-    return Format(kind, schema, message)
+    tombstones = node.choice("tombstones", ("refuse", "keep"), "refuse") == "keep"
+    return Format(kind, schema, message, tombstones)
 
 
 def _watermark(node: Node, name: str) -> Watermark | None:
