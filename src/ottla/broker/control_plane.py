@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from typing import Any, Self
 
 from ottla.api.services import SharedState
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
@@ -52,6 +52,12 @@ class ControllerLinks:
         self._listener = listener
         self.reply_ms = reply_ms
 
+    @classmethod
+    def of(cls, config: BrokerConfig, links: BrokerLinks) -> Self:
+        listeners = Listeners.of(config)
+        listener = listeners.control_plane or listeners.inter_broker
+        return cls(links, listener, config.controller_socket_timeout_ms)
+
     def open(self, broker: BrokerState) -> Link:
         if broker.id == self._links.broker_id:
             return self._links.local()
@@ -85,15 +91,14 @@ class ControlPlane:
         self.acls = AclStore(store, authorizer)
         producer_ids = ProducerIds(store, links.broker_id)
         self.shared = SharedState(self.configs, self.acls, producer_ids, self.quotas)
-        listeners = Listeners.of(settings)
-        control_listener = listeners.control_plane or listeners.inter_broker
         self.loop = ControllerLoop(
             store,
-            ControllerLinks(links, control_listener, settings.controller_socket_timeout_ms),
+            ControllerLinks.of(settings, links),
             self.registration,
             environment.clock,
             environment.dice,
             metrics=ControllerMetrics(registry, environment.clock),
+            pool=environment.pool,
         )
         self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
         """Requests of this broker to the active controller."""
