@@ -86,6 +86,7 @@ class ControllerLoop:
         self._outbox: Outbox | None = None
         self.state = ControllerState(registration.broker_id)
         self._just_started = True
+        self._has_ended = False
         self.active_id: BrokerId = NO_BROKER
         self.first_election_done = asyncio.Event()
         """Set after the first election, won or lost."""
@@ -108,7 +109,7 @@ class ControllerLoop:
             self.close_request(request_id)
 
     def open_request(self) -> tuple[int, asyncio.Future[object]]:
-        if not self.is_active:
+        if not self.is_active or self._has_ended:
             raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
         return self._pending.open()
 
@@ -125,14 +126,18 @@ class ControllerLoop:
         """Run until cancelled. The broker must be registered before."""
         self._store.on_session(self._session_changed)
         self._metrics.register_gauges(lambda: self.state, lambda: len(self._queue))
-        async with asyncio.TaskGroup() as tasks:
-            self._outbox = Outbox(self._links, self.put, tasks, self._metrics)
-            if balance_every_s is not None:
-                tasks.create_task(self._balance(balance_every_s))
-            await self._run_guarded(self._elect(), Session.CONNECTED)
-            self.first_election_done.set()
-            while True:
-                await self._process_next()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._outbox = Outbox(self._links, self.put, tasks, self._metrics)
+                if balance_every_s is not None:
+                    tasks.create_task(self._balance(balance_every_s))
+                await self._run_guarded(self._elect(), Session.CONNECTED)
+                self.first_election_done.set()
+                while True:
+                    await self._process_next()
+        finally:
+            self._has_ended = True
+            self._pending.fail_all()  # nobody will reply any more, and a stop waits for them
 
     # the queue
 
