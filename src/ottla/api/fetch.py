@@ -148,7 +148,7 @@ class _Fetch:
 
     def read_changes(self, changes: SessionChanges) -> None:
         """Read what has changed in a follower's session."""
-        now_ms, epoch = self._services.clock.mono_ms(), self._terms.replica_epoch
+        now_ms, epoch = self._services.broker.clock.mono_ms(), self._terms.replica_epoch
         partitions = self._fetching.begin_changes(changes, epoch, now_ms)
         reads = self._services.replicas.reads
         parked = reads.fetch_changes(partitions, changes, self._terms, self._answer)
