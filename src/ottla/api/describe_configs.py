@@ -8,6 +8,7 @@ from typing import Any, Final
 from ottla.api import loggers
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.config_resources import (
+    EXPECTED_OF_LOGGERS,
     Kind,
     Resource,
     broker_of,
@@ -90,7 +91,7 @@ def _entry(entry: Described, request: Request) -> Fields:
 
 
 def _loggers(resource: Resource, only: tuple[str, ...] | None, ctx: Context) -> Iterable[Fields]:
-    if broker_of(ctx, resource.name) is None:
+    if broker_of(ctx, resource.name, EXPECTED_OF_LOGGERS) is None:
         raise KafkaError(ErrorCode.invalid_request, "Broker id must not be empty")
     return [
         {

@@ -131,9 +131,9 @@ class ConsumerProtocol:
         context, draft = self.context, Draft(now)
         validate(request, context.limits)
         if request.epoch == LEAVES_FOR_A_WHILE:
-            reply = heartbeat.leave_temporarily(self._existing(group_id), request, draft)
+            reply = heartbeat.leave_temporarily(self._group_left(group_id), request, draft)
         elif request.epoch == LEAVES:
-            group = self._existing(group_id)
+            group = self._group_left(group_id)
             member = group.require_member(request.member_id, request.instance_id)
             self._remove(group, member, draft, "left the group")
             reply = HeartbeatReply(member.id, LEAVES)
@@ -145,11 +145,16 @@ class ConsumerProtocol:
                 end_rebalance(before, draft)
         return draft.outcome(reply)
 
-    def _existing(self, group_id: str) -> ConsumerGroup:
+    def _group_left(self, group_id: str) -> ConsumerGroup:
+        return self._existing(group_id, f"Group {group_id} not found.")
+
+    def _existing(self, group_id: str, absent: str | None = None) -> ConsumerGroup:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            why = "not found" if group is None else "is not a consumer group"
-            raise KafkaError(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
+            message = f"Group {group_id} is not a consumer group."
+            if group is None:
+                message = absent or f"Consumer group {group_id} not found."
+            raise KafkaError(ErrorCode.group_id_not_found, message)
         return group
 
     def _joined(
