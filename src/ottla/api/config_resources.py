@@ -66,23 +66,31 @@ def known_topic(ctx: Context, name: str, message: str = "") -> str:
     return name
 
 
-EXPECTED: Final = "Unexpected broker id, expected {} or empty string, but received {}"
-EXPECTED_OF_CHANGE: Final = "Unexpected broker id, expected {}, but received {}"
-EXPECTED_OF_LOGGERS: Final = "Unexpected broker id, expected {} but received {}"
-EXPECTED_OF_LEVELS: Final = "Unexpected node id. Expected {}, but received {}"
-"""What Kafka answers for the id of another broker where settings or log levels are changed."""
+class IdErrors(NamedTuple):
+    """How Kafka refuses the id of a broker: one that is not a number, and one of another broker."""
+
+    noun: str
+    unexpected: str
 
 
-def broker_of(ctx: Context, name: str, expected: str = EXPECTED) -> BrokerId | None:
+OF_SETTINGS: Final = IdErrors(
+    "Broker", "Unexpected broker id, expected {} or empty string, but received {}"
+)
+OF_CHANGES: Final = IdErrors("Node", "Unexpected broker id, expected {}, but received {}")
+OF_LOGGERS: Final = IdErrors("Broker", "Unexpected broker id, expected {} but received {}")
+OF_LOG_LEVELS: Final = IdErrors("Node", "Unexpected node id. Expected {}, but received {}")
+
+
+def broker_of(ctx: Context, name: str, errors: IdErrors = OF_SETTINGS) -> BrokerId | None:
     """This broker, or None for all brokers; KafkaError for another broker."""
     if name == "":
         return None
     if not re.fullmatch("[+-]?[0-9]{1,10}", name):
         raise KafkaError(
-            ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}"
+            ErrorCode.invalid_request, f"{errors.noun} id must be an integer, but it is: {name}"
         )
     if int(name) != ctx.services.broker.broker_id:
-        message = expected.format(ctx.services.broker.broker_id, name)
+        message = errors.unexpected.format(ctx.services.broker.broker_id, name)
         raise KafkaError(ErrorCode.invalid_request, message)
     return ctx.services.broker.broker_id
 
@@ -99,10 +107,10 @@ async def alter_topic(
         await ctx.services.shared.configs.change_topic(name, change)
 
 
-def group_name(resource: Resource) -> str:
+def group_name(resource: Resource, empty: str = "Default group resources are not allowed.") -> str:
     """Any name except the empty one: there are no default settings of groups."""
     if not resource.name:
-        raise KafkaError(ErrorCode.invalid_request, "Default group resources are not allowed.")
+        raise KafkaError(ErrorCode.invalid_request, empty)
     return resource.name
 
 

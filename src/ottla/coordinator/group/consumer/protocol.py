@@ -15,6 +15,7 @@ from ottla.coordinator.group.classic.member import GroupPhase, JoinAnswer, JoinR
 from ottla.coordinator.group.classic.rebalance import prepare
 from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer import classic_members, heartbeat
+from ottla.coordinator.group.consumer.assignors import Assign, AssignmentInput
 from ottla.coordinator.group.consumer.classic_members import ClassicJoin
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.heartbeat import (
@@ -126,8 +127,15 @@ class ConsumerProtocol:
         return age_ms >= self._limits().regex_refresh_interval_ms
 
     def heartbeat(
-        self, group_id: str, request: HeartbeatRequest, lookup: ResolvedPatterns, now: int
+        self,
+        group_id: str,
+        request: HeartbeatRequest,
+        lookup: ResolvedPatterns,
+        now: int,
+        *,
+        assign: Assign = AssignmentInput.assign,
     ) -> Outcome[HeartbeatReply]:
+        """What `assign` raises leaves the group as it is."""
         context, draft = self.context, Draft(now)
         validate(request, context.limits)
         if request.epoch == LEAVES_FOR_A_WHILE:
@@ -140,7 +148,8 @@ class ConsumerProtocol:
         else:
             before = self._groups.get(group_id)
             group = self._joined(group_id, request, draft, context)
-            reply = HeartbeatDecision(group, request, draft, context, lookup).decide(self._new_id)
+            decision = HeartbeatDecision(group, request, draft, context, lookup, assign)
+            reply = decision.decide(self._new_id)
             if isinstance(before, ClassicGroup):
                 end_rebalance(before, draft)
         return draft.outcome(reply)
