@@ -195,13 +195,6 @@ MEANT: Final[tuple[Meant, ...]] = (
         Meant("AddPartitionsToTxn", path, ALONE)
         for path in ("error_code", "results_by_transaction/*")
     ),
-    # Transactions
-    Meant(
-        "AddPartitionsToTxn",
-        "*/partition_error_code",
-        "version 4 is of brokers whose clients need not know TRANSACTION_ABORTABLE",
-        "what a transaction takes",
-    ),
     # Settings
     Meant("DescribeConfigs", "*", NOT_YET, "settings of telemetry"),
     Meant("IncrementalAlterConfigs", "*/error_code", FAILS, "alter a topic with an unknown *"),
