@@ -109,7 +109,7 @@ class PendingGroup:
         ids = {name: size.id for name, size in group.topics.items()}
         members = {
             member.id: Subscriber(
-                frozenset(ids[name] for name in group.topics_of(member) if name in ids),
+                frozenset(ids[name] for name in ids.keys() & group.topics_of(member)),
                 group.target.get(member.id, NO_PARTS),
                 member.profile.instance_id,
             )

@@ -35,8 +35,9 @@ Sizes: TypeAlias = Mapping[str, TopicSize]
 
 def sizes(image: Image, names: Iterable[str]) -> dict[str, TopicSize]:
     """Id and partition count of the topics that exist, by name."""
-    topics = ((name, image.topics.get(name)) for name in sorted(names))
-    return {name: TopicSize(it.id, len(it.partitions)) for name, it in topics if it is not None}
+    existing = sorted(image.topics.keys() & names)
+    topics = ((name, image.topics[name]) for name in existing)
+    return {name: TopicSize(it.id, len(it.partitions)) for name, it in topics}
 
 
 def by_topic(parts: Iterable[TopicIdPartition]) -> dict[TopicId, list[int]]:
