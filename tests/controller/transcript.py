@@ -185,7 +185,7 @@ def _create(actor: Actor, words: list[str]) -> Event:
         int(pairs.get("replicas", -1)),
         manual,
         config,
-        topic_id(name),
+        topic_id(f"{name}2" if name in actor.state.topics else name),  # a new one each time
         PlacementRandomness(0, 0),
     )
     return TopicCreationRequested(actor.request_id(), (new,), "validate-only" in rest)

@@ -45,6 +45,7 @@ from ottla.shared_state.registration import Registration, create_root_nodes
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
 from ottla.store.port import Store
+from tests.fakes.inline_pool import InlinePool
 from tests.fakes.shared_state import shared_state
 from tests.fakes.virtual_loop import LoopClock
 
@@ -231,7 +232,9 @@ class ControlPlane:
         registration.describe([EndpointNode("PLAINTEXT", f"host{id}", 9092)], None)
         metadata = MetadataCache(id)
         measures = ControllerMetrics(registry, clock)
-        loop = ControllerLoop(store, self.wires, registration, clock, dice, metrics=measures)
+        loop = ControllerLoop(
+            store, self.wires, registration, clock, dice, metrics=measures, pool=InlinePool()
+        )
         controller = Controller(
             loop,
             config,

@@ -2,7 +2,7 @@
 
 Owns the order. Each step that opens something registers at once how it is closed, so a failure
 half-way leaves nothing open and a stop needs no list of its own. `_open`, read from top to bottom,
-lists the parts of a broker.
+lists the parts of a broker, and `_begin` the order in which they start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
@@ -87,6 +87,16 @@ def task_starter(tasks: asyncio.TaskGroup) -> Callable[[Coroutine[Any, Any, None
 
 
 log = logging.getLogger(__name__)
+
+
+class _Parts(NamedTuple):
+    """What a broker consists of, connected and not yet running."""
+
+    control: ControlPlane
+    data: DataPlane
+    coordination: Coordinators
+    security: ListenerSecurity
+    listeners: ListenerSet
 
 
 class App:
@@ -164,6 +174,11 @@ class App:
         links.answer = Dispatch(services, spawn, memory=network.buffers.admission)
         listener_set, security = await self._bind(stack, control, links, network)
         control.registration.log_dirs = identity.log_dirs
+        await self._begin(stack, tasks, _Parts(control, data, coordination, security, listener_set))
+
+    async def _begin(self, stack: AsyncExitStack, tasks: asyncio.TaskGroup, parts: _Parts) -> None:
+        """Register this broker, start its loops and serve clients."""
+        control, data, coordination, security, listener_set = parts
         await self._register(control, data, listener_set.advertised)
         publish = partial(self._publish_endpoints, control)
         changes = listener_set.apply_changes(self.dynamic, publish)

@@ -281,9 +281,7 @@ class Controller:
         return topic._replace(id=new_topic_id(self._dice), randomness=randomness)
 
     def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
-        rules = TopicRules.of(now)
-        if rules != self._loop.state.rules:
-            self._loop.set_rules(rules)
+        self._loop.set_rules(TopicRules.of(now))
 
     def _topic_settings_changed(self, name: str) -> None:
         overrides = self._config.topic_overrides(name)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 import ottla
+from ottla.cli.kafka.quota_configs import java_text
 from ottla.client.admin.quotas import ANY_NAME
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity
 from tests.cli.ottla_program import Run
@@ -78,3 +79,17 @@ def test_the_admin_describes_by_filter(admin: ottla.Admin) -> None:
     removed = {user: {"producer_byte_rate": None}, both: {"consumer_byte_rate": None}}
     admin.alter_client_quotas(removed).all()
     assert admin.describe_client_quotas({"user": "ad"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1024.0, "1024.0"),
+        (9e8, "9.0E8"),
+        (12345678.5, "1.23456785E7"),
+        (0.0, "0.0"),
+        (5e-4, "5.0E-4"),
+    ],
+)
+def test_numbers_are_written_as_java_writes_them(value: float, text: str) -> None:
+    assert java_text(value) == text

@@ -27,15 +27,15 @@ def make(
     *,
     host: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="NAME", help="Host name of the broker; repeatable."),
+        typer.Option("--host", metavar="NAME", help="Add a host name of the broker; repeatable."),
     ] = None,
     client: Annotated[
         list[str] | None,
         typer.Option("--client", metavar="NAME", help="Make a client's certificate; repeatable."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the files of DIR.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over the files of DIR.")] = False,
 ) -> int:
-    """Make certificates for development, as PEM and PKCS12: not for production.
+    """Make certificates for development, as PEM and PKCS12.
 
     Examples:
       ottla certs make ./certs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Final
 
 from ottla.cli.kafka.arguments import ToolError
@@ -30,8 +31,16 @@ def describe(admin: Admin, entities: Entities) -> None:
         KINDS[kind]: ANY_NAME if name is None else name for kind, name in entities
     }
     for entity, values in admin.describe_client_quotas(filter, strict=True).items():
-        configs = ", ".join(f"{key}={value}" for key, value in sorted(values.items()))
+        configs = ", ".join(f"{key}={java_text(value)}" for key, value in sorted(values.items()))
         print(f"Quota configs for {_described(entity)} are {configs}")
+
+
+def java_text(value: float) -> str:
+    """A number as Java's Double.toString writes it."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
+    mantissa, _, exponent = f"{Decimal(repr(value)).normalize():E}".partition("E")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
 def _described(entity: QuotaEntity) -> str:

@@ -12,14 +12,14 @@ from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity
 DEFAULT_NAME: Final = "<default>"
 User = Annotated[
     str | None,
-    typer.Option("--user", metavar="NAME", help="A user; <default> for all without their own."),
+    typer.Option("--user", metavar="NAME", help="Name a user; <default> means all others."),
 ]
 ClientId = Annotated[
     str | None,
-    typer.Option("--client-id", metavar="NAME", help="A client id, or <default>."),
+    typer.Option("--client-id", metavar="NAME", help="Name a client id, or <default>."),
 ]
 Ip = Annotated[
-    str | None, typer.Option("--ip", metavar="ADDRESS", help="An IP address, or <default>.")
+    str | None, typer.Option("--ip", metavar="ADDRESS", help="Name an IP address, or <default>.")
 ]
 
 
@@ -33,5 +33,5 @@ def name_of(text: str | None) -> Name | None:
     return DEFAULT if text == DEFAULT_NAME else text
 
 
-def shown(name: Name | None) -> str | None:
+def name_text(name: Name | None) -> str | None:
     return DEFAULT_NAME if name is DEFAULT else name

@@ -23,7 +23,7 @@ PasswordFile = Annotated[
 ]
 """Never the password itself: other users of the machine could read a command's arguments."""
 Mechanism = Annotated[
-    str, typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-256 or SCRAM-SHA-512.")
+    str, typer.Option("--mechanism", metavar="NAME", help="Use SCRAM-SHA-256 or SCRAM-SHA-512.")
 ]
 
 

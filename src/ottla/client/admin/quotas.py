@@ -79,7 +79,7 @@ def _entry(entity: QuotaEntity, quotas: Mapping[str, float | None]) -> Fields:
             if name is not None
         ],
         "ops": [
-            {"key": key, "value": 0.0 if value is None else value, "remove": value is None}
+            {"key": key, "value": 0.0 if value is None else float(value), "remove": value is None}
             for key, value in quotas.items()
         ],
     }
