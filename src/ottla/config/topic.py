@@ -179,7 +179,7 @@ class TopicConfig(Settings):
         """UserError for an unknown setting, an invalid value, or contradicting values."""
         for name in overrides:
             if name not in cls.SETTINGS:
-                raise UserError(f"{name}: unknown topic setting")
+                raise UserError(f"Unknown topic config name: {name}")
         config = cls.of(broker, overrides)
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise UserError(

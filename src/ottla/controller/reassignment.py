@@ -78,8 +78,15 @@ def _check_target(
 ) -> Replicas:
     topic = state.topics.get(tp.topic)
     partition = None if topic is None else topic.partitions.get(tp.partition)
-    if partition is None or tp.topic in state.deletions:
-        raise KafkaError(ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
+    if topic is None or tp.topic in state.deletions:
+        raise KafkaError(
+            ErrorCode.unknown_topic_or_partition, f"Unable to find a topic named {tp.topic}."
+        )
+    if partition is None:
+        raise KafkaError(
+            ErrorCode.unknown_topic_or_partition,
+            f"Unable to find partition {tp.topic}:{tp.partition}.",
+        )
     if target is None:
         if not partition.is_moving:
             raise KafkaError(ErrorCode.no_reassignment_in_progress)

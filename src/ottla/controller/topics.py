@@ -212,11 +212,12 @@ def _assignment(
         raise KafkaError(ErrorCode.topic_already_exists, f"Topic '{new.name}' already exists.")
     topic_rules.check_collision(new.name, metric_names)
     if new.assignment:
-        if (new.partition_count, new.replication_factor) != (-1, -1):
+        counted = new.replication_factor != -1
+        if counted or new.partition_count != -1:
+            field = "replication factor" if counted else "numPartitions"
             raise KafkaError(
                 ErrorCode.invalid_request,
-                "A manual partition assignment was specified, but the number of partitions "
-                "or the replication factor was not set to -1.",
+                f"A manual partition assignment was specified, but {field} was not set to -1.",
             )
         _check_budget(len(new.assignment), budget)
         topic_rules.check_assignment(new.assignment, draft.state.brokers.keys())
@@ -296,6 +297,5 @@ def _check_budget(count: int, budget: int) -> None:
     if count > budget:
         raise KafkaError(
             ErrorCode.policy_violation,
-            "Unable to perform excessively large batch operation: too many partitions in one "
-            "request.",
+            "Excessively large number of partitions per request.",
         )
