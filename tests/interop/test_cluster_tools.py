@@ -27,9 +27,11 @@ DESCRIBE: Final = ("kafka-topics", "--describe")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeBrokers]:
     folder = tmp_path_factory.mktemp("tools-of-clusters")
     settings = {"min.insync.replicas": "1"}
-    with zookeeper_ensemble(folder / "zookeeper", 1) as servers:
-        with ThreeBrokers(Ensemble(servers), folder, settings) as running:
-            yield running
+    with (
+        zookeeper_ensemble(folder / "zookeeper", 1) as servers,
+        ThreeBrokers(Ensemble(servers), folder, settings) as running,
+    ):
+        yield running
 
 
 @pytest.fixture(scope="module")
