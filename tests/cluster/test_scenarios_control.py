@@ -212,6 +212,7 @@ def committed(cluster: ThreeBrokers, topic: str, count: int) -> list[str]:
     settings: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap,
         "group.id": "nobody",
+        "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,

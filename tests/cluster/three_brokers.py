@@ -30,7 +30,7 @@ from tests.store.zookeeper_server import Ensemble
 
 ZOOKEEPER: Final = "zookeeper"
 IDS: Final = (1, 2, 3)
-SESSION_MS: Final = 1_500
+SESSION_MS: Final = 2_500
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
     "zookeeper.connection.timeout.ms": "30000",

@@ -148,7 +148,11 @@ class DataPlane:
         return ReplicaServices(
             hosted=hosted,
             appends=Appender(hosted, self._flushes),
-            reads=Reader(hosted, self._isr_loop),
+            reads=Reader(
+                hosted,
+                self._isr_loop,
+                reads_by_rack=config.current.replica_selector_class is not None,
+            ),
             deletes=RecordDeleter(hosted, self.metadata),
             sessions=sessions,
             transitions=transitions,
