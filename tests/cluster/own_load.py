@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import ottla
 from ottla.client.producer.delivery import Delivery
@@ -23,11 +23,12 @@ class OwnLoad:
     It waits for everything it sent when the block ends.
     """
 
-    def __init__(self, address: str, topic: str, partitions: int) -> None:
+    def __init__(self, address: str, topic: str, partitions: int, **options: Any) -> None:
         self.failures: list[str] = []
         self._acknowledged: list[list[int]] = [[] for _ in range(partitions)]
         self._address = address
         self._topic = topic
+        self._options = {"linger_ms": 1, **options}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._produce)
 
@@ -53,7 +54,7 @@ class OwnLoad:
         return sorted(time_ns for time_ns in self._acknowledged[partition] if time_ns > since_ns)
 
     def _produce(self) -> None:
-        with ottla.Producer(bootstrap_servers=self._address, linger_ms=1) as producer:
+        with ottla.Producer(bootstrap_servers=self._address, **self._options) as producer:
             for number in itertools.count():
                 if self._stop.wait(PAUSE_S):
                     break

@@ -24,7 +24,11 @@ TOPIC = "load"
 TRANSACTION_STATE = "__transaction_state"
 ALTER_REASSIGNMENTS = 45
 FIND_COORDINATOR = 10
-IMPATIENT = {"request.timeout.ms": 1000, "socket.timeout.ms": 2000}
+IMPATIENT = {
+    "request.timeout.ms": 1000,
+    "socket.timeout.ms": 2000,
+    "retry.backoff.max.ms": 200,  # the brokers are judged, not a client's back-off of a second
+}
 
 
 @pytest.mark.spec("CTL-01", "CTL-20", "CTL-24")
