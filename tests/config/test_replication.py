@@ -15,6 +15,7 @@ ROWS: list[Row] = [
     ("replica.fetch.max.bytes", "1048576", "start"),
     ("replica.fetch.response.max.bytes", "10485760", "start"),
     ("replica.fetch.backoff.ms", "1000", "start"),
+    ("replica.selector.class", None, "start"),
     ("num.replica.fetchers", "1", "cluster"),
     ("min.insync.replicas", "1", "cluster", spec("CFG-053")),
     ("unclean.leader.election.enable", "false", "cluster", spec("CFG-054")),

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from ottla.broker.app import task_starter
 from ottla.broker.data_plane import Cluster, DataPlane
@@ -21,7 +21,7 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.files import FileSlice
 from ottla.metadata.cache import MetadataCache
-from ottla.metadata.image import DELETED, BrokerMetadata, PartitionMetadata, Update
+from ottla.metadata.image import DELETED, BrokerMetadata, Endpoint, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.model.metrics import Counter, Histogram, Registry, Tally
@@ -29,12 +29,12 @@ from ottla.protocol.hot import FetchedPartition, ProducedPartition
 from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendOptions, PartitionAppend
+from ottla.replica.fetch.options import CONSUMER, FetchOptions, Isolation
 from ottla.replica.fetcher.fetcher_loop import FetchLink
 from ottla.replica.flush_loop import Ring
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.partition import HostedPartition as Hosted
 from ottla.replica.partition_fetch import PartitionFetch, PartitionFetchResult
-from ottla.replica.read import CONSUMER, FetchOptions, Isolation
 from ottla.replica.transitions import PartitionTransition
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
@@ -48,6 +48,11 @@ from tests.fakes.virtual_loop import LoopClock
 ME, OTHER = BrokerId(0), BrokerId(1)
 TP = TopicPartition("t", 0)
 TOPIC_ID = UUID(int=7)
+
+
+def topic_id_of(topic: str) -> UUID:
+    """Short names have one id for all: many tests name it."""
+    return TOPIC_ID if len(topic) < 6 else uuid5(TOPIC_ID, topic)
 
 
 class DataSide:
@@ -123,18 +128,20 @@ class DataSide:
         version = await self._put(path, state.encode())
         assigned = LeaderAssignment(leader, LeaderEpoch(epoch), in_sync, replicas, version)
         await self.services.transitions.apply_leader_and_isr(
-            [PartitionTransition(key, TOPIC_ID, assigned, is_new)]
+            [PartitionTransition(key, topic_id_of(key.topic), assigned, is_new)]
         )
         told = PartitionMetadata(leader, LeaderEpoch(epoch), in_sync, replicas)
-        brokers = tuple(BrokerMetadata(broker, {}) for broker in replicas)
-        self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, TOPIC_ID, told)]))
+        brokers = tuple(map(_registered, replicas))
+        self.metadata.apply(
+            Update(ME, ControllerEpoch(1), brokers, [(key, topic_id_of(key.topic), told)])
+        )
         return self.hosted.get(key)
 
     async def _add_to_topic(self, key: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
         path = paths.topic(key.topic)
         node = await self.store.get(path)
         known = TopicNode.decode(node.data).partitions if node is not None and node.data else {}
-        topic = TopicNode(TOPIC_ID, {**known, key.partition: replicas})
+        topic = TopicNode(topic_id_of(key.topic), {**known, key.partition: replicas})
         await self._put(path, topic.encode())
 
     async def delete_topic(self, name: str) -> None:
@@ -230,6 +237,11 @@ class DataSide:
                 assert not isinstance(metric, Histogram)
                 return metric.value if isinstance(metric, Counter | Tally) else metric()
         raise AssertionError(f"no metric {name} is registered")
+
+
+def _registered(broker: BrokerId) -> BrokerMetadata:
+    endpoints = {"PLAINTEXT": Endpoint("localhost", 9_000 + broker)}
+    return BrokerMetadata(broker, endpoints, f"rack-{broker}")
 
 
 TERMS: Final = FetchOptions(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)

@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, TopicPartition
+from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicPartition
 from ottla.protocol.hot import FetchedPartition
+from ottla.replica.fetch.session_partition import PARTITION_BYTES
 from ottla.replica.fetch_sessions import (
     EVICT_IDLE_MS,
     MAX_INT32,
-    PARTITION_BYTES,
     FetchSessionRequest,
     FetchSessions,
 )
@@ -43,7 +43,8 @@ def ask(
     by_id: bool = False,
     privileged: bool = False,
 ) -> FetchSessionRequest:
-    return FetchSessionRequest(session_id, epoch, wanted, forgotten or [], by_id, privileged)
+    replica_id = BrokerId(1 if privileged else -1)
+    return FetchSessionRequest(session_id, epoch, wanted, forgotten or [], by_id, replica_id)
 
 
 def sessions(slots: int = 10) -> FetchSessions:

@@ -167,3 +167,16 @@ def test_nothing_is_committed_that_an_in_sync_member_lacks(
     assert committed is not None
     assert all(committed <= state.followers[member].end for member in (SECOND, THIRD))
     assert committed <= end
+
+
+def test_a_consumer_reads_from_the_follower_of_its_rack_that_has_most() -> None:
+    state = leadership(SECOND, THIRD)
+    racks = {ME: "a", SECOND: "b", THIRD: "b"}
+    asked(state, SECOND, 5, end=9)
+    asked(state, THIRD, 7, end=9)
+    assert state.replica_in_rack("b", racks, 4) == THIRD
+    assert state.replica_in_rack("b", racks, 8) is None, "nobody there has it yet"
+    assert state.replica_in_rack("c", racks, 4) is None
+    assert state.replica_in_rack("b", {ME: "a", SECOND: "b"}, 4) == SECOND, "the other is gone"
+    state.on_committed(frozenset({ME}), 8)
+    assert state.replica_in_rack("b", racks, 4) is None, "not in sync"

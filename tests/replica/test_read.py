@@ -12,8 +12,8 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.replica.append import AppendOptions, PartitionAppend
+from ottla.replica.fetch.options import Isolation
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC
-from ottla.replica.read import Isolation
 from tests.fakes.data_side import (
     ME,
     OTHER,

@@ -9,8 +9,8 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from ottla.replica.fetch.options import Isolation
 from ottla.replica.partition_fetch import PartitionFetchResult
-from ottla.replica.read import Isolation
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import (
     ME,

@@ -21,15 +21,17 @@ from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
 from ottla.protocol.wire import Call
+from ottla.replica.fetch.options import FetchClient, FetchOptions, Isolation
+from ottla.replica.fetch.session_partition import SessionChanges
 from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessionRequest
 from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
-from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
 from ottla.security.quotas.client_quotas import client_of
 from ottla.security.quotas.entities import Quota
 
 KEY: Final = 1
+FIRST_WITH_RACK: Final = 11
 FIRST_BY_ID: Final = 13
 FIRST_WITH_REPLICA_STATE: Final = 15
 SMALL_VALUES: Final = 2_500
@@ -72,7 +74,7 @@ def _session_request(
         partitions=partitions,
         forgotten=_forgotten(request.forgotten_topics_data, names, by_id),
         by_id=by_id,
-        privileged=_replica(call, request) >= 0,
+        replica_id=_replica(call, request),
     )
 
 
@@ -83,7 +85,7 @@ def _serve(
     slot: RequestSlot,
     services: Services,
 ) -> None:
-    terms = _terms(call, request, _max_bytes(call, slot.peer, services))
+    terms = _terms(call, request, slot.peer, _max_bytes(call, slot.peer, services))
     if terms.from_follower and not acts_as_broker(slot.peer, services):
         _refuse_follower(call, slot, session_request.partitions)
         return
@@ -95,7 +97,9 @@ def _serve(
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
     work = _Fetch(call, slot, services, fetching, terms)
-    if len(fetching.requests) > SLICE:
+    if fetching.changes is not None:
+        work.read_changes(fetching.changes)
+    elif len(fetching.requests) > SLICE:
         step_through(work.in_slices())
     elif services.authorizer.in_force and not terms.from_follower:
         work.read(*_split_by_access(fetching.requests, slot.peer, services))
@@ -141,6 +145,15 @@ class _Fetch:
         parked = services.replicas.reads.fetch(partitions, self._terms, self._answer)
         if parked is not None:
             slot.on_disconnect = parked.forget
+
+    def read_changes(self, changes: SessionChanges) -> None:
+        """Read what has changed in a follower's session."""
+        now_ms, epoch = self._services.broker.clock.mono_ms(), self._terms.replica_epoch
+        partitions = self._fetching.begin_changes(changes, epoch, now_ms)
+        reads = self._services.replicas.reads
+        parked = reads.fetch_changes(partitions, changes, self._terms, self._answer)
+        if parked is not None:
+            self._slot.on_disconnect = parked.forget
 
     def _answer(self, fetched: list[PartitionFetchResult]) -> None:
         if not self._slot.alive:
@@ -256,14 +269,18 @@ def _replica_epoch(call: Call, request: Any) -> BrokerEpoch:
     return UNKNOWN_EPOCH
 
 
-def _terms(call: Call, request: Any, fetch_max_bytes: int) -> FetchOptions:
+def _terms(call: Call, request: Any, peer: Peer, fetch_max_bytes: int) -> FetchOptions:
+    replica, client = _replica(call, request), None
+    if call.version >= FIRST_WITH_RACK and replica < 0:
+        client = FetchClient(request.rack_id, peer.listener)
     return FetchOptions(
-        replica_id=_replica(call, request),
+        replica_id=replica,
         max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, fetch_max_bytes),
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
         replica_epoch=_replica_epoch(call, request),
+        client=client,
     )
 
 

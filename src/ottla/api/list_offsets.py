@@ -17,8 +17,8 @@ from ottla.log.log import FAULTS
 from ottla.log.timestamp_lookup import max_timestamp_offset, offset_for_timestamp
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.replica.fetch.options import FetchOptions, Isolation
 from ottla.replica.partition import HostedPartition
-from ottla.replica.read import FetchOptions, Isolation
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 2

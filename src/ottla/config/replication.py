@@ -2,11 +2,13 @@
 
 from typing import Annotated, Final
 
-from ottla.config.settings import AtLeast, Doc, Dynamic, Long, Matches, NoEffect, Settings
+from ottla.config.settings import AtLeast, Doc, Dynamic, Long, Matches, NoEffect, OneOf, Settings
 
 _CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
 _SERVER: Final = r"(\[[0-9A-Fa-f:.]+\]|[^\s,/:\[\]]+)(:[0-9]{1,5})?"
 _ENSEMBLE: Final = rf"{_SERVER}(,{_SERVER})*(/[^\s/]+)*/?"
+
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class ReplicationSettings(Settings):
@@ -29,6 +31,11 @@ class ReplicationSettings(Settings):
         Long, AtLeast(1), Doc("How often leaders are checked for that.")
     ] = 300
 
+    replica_selector_class: Annotated[
+        str | None,
+        OneOf((RACK_AWARE_SELECTOR,)),
+        Doc("With it consumers read from a replica in the rack of their `client.rack`."),
+    ] = None
     num_replica_fetchers: Annotated[
         int, AtLeast(1), Dynamic("cluster"), Doc("Connections to each leader broker.")
     ] = 1

@@ -20,7 +20,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, TopicId
+from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, TopicId
+from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition, memory_bytes
 from ottla.replica.partition_fetch import PartitionFetch, PartitionFetchResult
 
 NO_SESSION: Final = 0
@@ -28,9 +29,6 @@ INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EVICT_IDLE_MS: Final = 120_000
 MAX_INT32: Final = 0x7FFFFFFF
-PARTITION_BYTES: Final = 512
-"""What a session keeps of one partition, but for the topic's name."""
-
 _Key: TypeAlias = tuple[str | TopicId, int]
 
 
@@ -43,52 +41,33 @@ class FetchSessionRequest(NamedTuple):
     forgotten: list[PartitionFetch]
     by_id: bool
     """Topics are named by id (version 13 and later)."""
-    privileged: bool
-    """Sent by a follower: it may evict a consumer's session."""
+    replica_id: BrokerId
+    """Of the follower that sent it, or -1."""
 
-
-class _CachedPartition:
-    """One partition of a session, and its state in the last reply."""
-
-    __slots__ = ("high_watermark", "log_start", "request", "size")
-
-    def __init__(self, request: PartitionFetch) -> None:
-        self.request = request
-        self.size = _size(request)
-        self.high_watermark = -1
-        self.log_start = -1
-
-    def record(self, fetched: PartitionFetchResult) -> bool:
-        """Remember this result; True when the client has to be sent it."""
-        part = fetched.part
-        changed = (
-            fetched.size > 0
-            or fetched.failed
-            or part.diverging_epoch is not None
-            or part.high_watermark != self.high_watermark
-            or part.log_start_offset != self.log_start
-            or part.preferred_read_replica >= 0
-        )
-        self.high_watermark = part.high_watermark
-        self.log_start = part.log_start_offset
-        if fetched.failed:  # an error is repeated until it is gone
-            self.high_watermark = -1
-        return changed
+    @property
+    def privileged(self) -> bool:
+        """Sent by a follower: it may evict a consumer's session."""
+        return self.replica_id >= 0
 
 
 class Session:
     """The partitions of one client, in the order they will be served next."""
 
-    __slots__ = ("by_id", "epoch", "id", "memory_bytes", "partitions", "privileged", "used_at_ms")
+    __slots__ = ("by_id", "changes", "epoch", "id", "memory_bytes", "partitions", "used_at_ms")
 
     def __init__(self, session_id: int, request: FetchSessionRequest, now_ms: int) -> None:
         self.id = session_id
-        self.privileged = request.privileged
+        self.changes = SessionChanges(request.replica_id) if request.privileged else None
+        """Of a follower's session: the partitions that its next reply must look at."""
         self.by_id = request.by_id
         self.used_at_ms = now_ms
         self.epoch = 1
         self.memory_bytes = 0
-        self.partitions: dict[_Key, _CachedPartition] = {}
+        self.partitions: dict[_Key, SessionPartition] = {}
+
+    @property
+    def privileged(self) -> bool:
+        return self.changes is not None
 
     def update(
         self, requests: Iterable[PartitionFetch], forgotten: Iterable[PartitionFetch]
@@ -97,14 +76,18 @@ class Session:
             key = _key(request)
             cached = self.partitions.get(key)
             if cached is None:
-                self.partitions[key] = _CachedPartition(request)
-                self.memory_bytes += _size(request)
+                cached = self.partitions[key] = SessionPartition(request, self.changes)
+                self.memory_bytes += cached.size
             else:
                 cached.request = request
+            if self.changes is not None:
+                self.changes.mark(cached)
         for request in forgotten:
             cached = self.partitions.pop(_key(request), None)
             if cached is not None:
                 self.memory_bytes -= cached.size
+                if self.changes is not None:
+                    self.changes.forget(cached)
 
     def take_changed(self, fetched: Sequence[PartitionFetchResult]) -> list[PartitionFetchResult]:
         """The results to send; partitions that returned data are served last next time."""
@@ -112,7 +95,10 @@ class Session:
         for result in fetched:
             key = _key(result.request)
             cached = self.partitions.get(key)
-            if cached is None or not cached.record(result):
+            is_new = cached is not None and cached.record(result)
+            if cached is not None and self.changes is not None:
+                self.changes.finish(cached, result)
+            if cached is None or not is_new:
                 continue
             changed.append(result)
             if result.size > 0:
@@ -135,6 +121,18 @@ class FetchInSession:
         self.requests = requests
         self._session = session
         self._creates = creates
+
+    @property
+    def changes(self) -> SessionChanges | None:
+        """If it is a follower's: of its partitions, only these are read."""
+        return None if self._session is None else self._session.changes
+
+    def begin_changes(
+        self, changes: SessionChanges, broker_epoch: BrokerEpoch, now_ms: int
+    ) -> list[SessionPartition]:
+        """The partitions of a follower's fetch: named in the request, or changed since."""
+        everything = () if self._session is None else self._session.partitions.values()
+        return changes.begin(everything, broker_epoch, now_ms)
 
     @property
     def session_id(self) -> int:
@@ -222,6 +220,8 @@ class FetchSessions:
         self._sessions[session.id] = session  # now the most recently used
         session.used_at_ms = now_ms
         session.epoch = request.epoch + 1 if request.epoch < MAX_INT32 else 1
+        if session.changes is not None:
+            return FetchInSession([], session=session)
         return FetchInSession(
             [cached.request for cached in session.partitions.values()], session=session
         )
@@ -238,9 +238,11 @@ class FetchSessions:
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.memory_bytes -= session.memory_bytes
+            if session.changes is not None:
+                session.changes.close(session.partitions.values())
 
     def create(self, request: FetchSessionRequest, now_ms: int) -> Session | None:
-        size = sum(map(_size, request.partitions))
+        size = sum(map(memory_bytes, request.partitions))
         while len(self._sessions) >= self.slots or 0 <= self.max_bytes < self.memory_bytes + size:
             if not self._evict(request.privileged, now_ms):
                 return None
@@ -266,10 +268,6 @@ class FetchSessions:
                 self.evictions += 1
                 return True
         return False
-
-
-def _size(requests: PartitionFetch) -> int:
-    return PARTITION_BYTES + len(requests.key.topic)
 
 
 def _key(requests: PartitionFetch) -> _Key:

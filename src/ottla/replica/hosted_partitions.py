@@ -12,8 +12,9 @@ from typing import Protocol, TypeAlias
 from ottla.delay.purgatory import Purgatory
 from ottla.log.log import Log
 from ottla.metadata.cache import MetadataCache
+from ottla.metadata.image import Node
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import TopicId, TopicPartition
+from ottla.model.ids import BrokerId, TopicId, TopicPartition
 from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.environment import ReplicaEnvironment
 from ottla.replica.partition import HostedPartition
@@ -91,6 +92,10 @@ class HostedPartitions:
         """Of every topic of the cluster, by id."""
         return self._metadata.image.names
 
+    def replica_nodes(self, key: TopicPartition, listener: str) -> Mapping[BrokerId, Node]:
+        """The live replicas of a partition, as clients of a listener see them."""
+        return self._metadata.image.replica_nodes(key, listener)
+
     def of_topic(self, topic: str) -> list[HostedPartition]:
         """Those of one topic."""
         return list(self._of_topic.get(topic, {}).values())
@@ -124,6 +129,7 @@ class HostedPartitions:
                 listener.on_unlead(partition.key)
             else:
                 listener.on_lead(partition)
+        partition.report_change()
         self.waiting.check_all(partition.key)
 
     def remove(self, key: TopicPartition) -> None:
@@ -151,6 +157,7 @@ class HostedPartitions:
             return
         partition.leadership = None
         partition.not_leader_error = why
+        partition.report_change()
         for listener in self.listeners:
             listener.on_unlead(key)
         del self._of_topic[key.topic][key.partition]
@@ -167,6 +174,8 @@ class HostedPartitions:
             waiting.produce.check(key)
             waiting.delete_records.check(key)
         waiting.fetch.check(key)
+        if partition.watchers:
+            partition.report_change()
         return moved
 
 

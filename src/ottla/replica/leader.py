@@ -13,7 +13,7 @@ while the set is smaller than `min.insync.replicas`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ottla.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset
@@ -37,6 +37,15 @@ class LeaderAssignment(NamedTuple):
     """The version of the partition's state in the store: a change must name it."""
 
 
+class IdleFetches:
+    """When a follower last fetched in a session, for all partitions that had nothing to send."""
+
+    __slots__ = ("last_ms",)
+
+    def __init__(self, last_ms: int) -> None:
+        self.last_ms = last_ms
+
+
 class Follower:
     """One remote replica: where it is, and when it last was where the leader was."""
 
@@ -45,6 +54,7 @@ class Follower:
         "caught_up_at_ms",
         "end",
         "fetched_at_ms",
+        "idle",
         "leader_end_at_fetch",
         "log_start",
         "sent_high_watermark",
@@ -60,11 +70,15 @@ class Follower:
         """The high watermark it was last told of."""
         self.broker_epoch = UNKNOWN_EPOCH
         """Of its last fetch: the controller compares it with the registration."""
+        self.idle: IdleFetches | None = None
+        """Set while it is at the leader's end in every fetch of a session."""
 
     def on_fetch(
         self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: int
     ) -> None:
         """A fetch from `offset` says that everything below it is on the follower's disk."""
+        if self.idle is not None:
+            self.end_idle()
         if offset >= leader_end:
             self.caught_up_at_ms = now_ms
         elif self.fetched_at_ms is not None and offset >= self.leader_end_at_fetch:
@@ -74,8 +88,16 @@ class Follower:
         self.leader_end_at_fetch = leader_end
         self.fetched_at_ms = now_ms
 
+    def end_idle(self) -> None:
+        """Its partition has changed since the last fetch, at which it was at the end."""
+        if self.idle is not None:
+            self.caught_up_at_ms = self.fetched_at_ms = self.idle.last_ms
+            self.leader_end_at_fetch = self.end
+            self.idle = None
+
     def is_caught_up(self, *, now_ms: int, lag_max_ms: int) -> bool:
-        return self.caught_up_at_ms is not None and now_ms - self.caught_up_at_ms <= lag_max_ms
+        caught_up_at_ms = self.caught_up_at_ms if self.idle is None else self.idle.last_ms
+        return caught_up_at_ms is not None and now_ms - caught_up_at_ms <= lag_max_ms
 
 
 class Leadership:
@@ -145,6 +167,22 @@ class Leadership:
         alive = set(live)
         starts = [f.log_start for b, f in self.followers.items() if b in alive]
         return min([own_start, *starts])
+
+    def replica_in_rack(
+        self, rack: str, racks: Mapping[BrokerId, str | None], offset: Offset
+    ) -> BrokerId | None:
+        """The follower in a rack that a consumer at `offset` may read from: the one with most.
+
+        `racks` has the live replicas. As Kafka's RackAwareReplicaSelector chooses.
+        """
+        near = {
+            broker: follower.end
+            for broker, follower in self.followers.items()
+            if broker in self.isr
+            and racks.get(broker) == rack
+            and follower.log_start <= offset <= follower.end
+        }
+        return max(near, key=lambda broker: (near[broker], -broker)) if near else None
 
     def on_committed(self, isr: frozenset[BrokerId], version: int) -> None:
         """The controller has taken this set, whoever proposed it."""

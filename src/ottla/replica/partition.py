@@ -12,6 +12,7 @@ from __future__ import annotations
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Appended, Log, Origin
@@ -31,6 +32,12 @@ from ottla.replica.leader import UNKNOWN_EPOCH, LeaderAssignment, Leadership
 from ottla.replica.topic_metrics import TopicMetrics
 
 
+class PartitionWatcher(Protocol):
+    """A follower's session that has sent all there is: `fetch/session_partition.py`."""
+
+    def on_change(self) -> None: ...
+
+
 class HostedPartition:
     """A partition this broker holds a replica of."""
 
@@ -48,6 +55,7 @@ class HostedPartition:
         "rewriting",
         "topic_metrics",
         "truncating",
+        "watchers",
     )
 
     def __init__(
@@ -66,6 +74,8 @@ class HostedPartition:
         """Appends that wait behind one being rewritten off the loop; None when there is none."""
         self.truncating: Future[None] | None = None
         """Done when the truncation that is under way is durable; None if there is none."""
+        self.watchers: dict[BrokerId, PartitionWatcher] = {}
+        """Of each follower, the session that is told of changes."""
         self._environment = environment
         self._flush_from: Offset | None = None
         self._flush_to: Offset = 0
@@ -101,15 +111,19 @@ class HostedPartition:
 
     def require_leadership(self, epoch: int = -1) -> Leadership:
         """The leadership; KafkaError with the code for the client if there is none."""
+        self.check_epoch(epoch)
         leadership = self.leadership
+        if leadership is None:
+            raise KafkaError(self.not_leader_error)
+        return leadership
+
+    def check_epoch(self, epoch: int) -> None:
+        """KafkaError if the client names another leader epoch than the present one."""
         if epoch >= 0 and epoch != self.leader_epoch:
             fenced = epoch < self.leader_epoch
             raise KafkaError(
                 ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
             )
-        if leadership is None:
-            raise KafkaError(self.not_leader_error)
-        return leadership
 
     # Appending
 
@@ -225,6 +239,22 @@ class HostedPartition:
         return ErrorCode.none
 
     # Followers
+
+    def report_change(self) -> None:
+        """The log, its high watermark, the in-sync set or the role may have changed."""
+        for watcher in tuple(self.watchers.values()):
+            watcher.on_change()
+
+    @property
+    def timeout_code(self) -> ErrorCode:
+        """For a client whose records were not committed in time.
+
+        Clients do not look for another leader after REQUEST_TIMED_OUT. They must if this broker has
+        lost contact with the metadata store: it would be the last to learn of its successor.
+        """
+        if self._environment.store_contact.is_overdue:
+            return ErrorCode.not_leader_or_follower
+        return ErrorCode.request_timed_out
 
     def set_isr(self, isr: frozenset[BrokerId], version: int) -> None:
         """The controller has accepted this ISR."""

@@ -10,25 +10,23 @@ the high watermark in the reply already includes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from enum import IntEnum
-from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Generator, Iterable, Sequence
+from typing import Final
 
-from ottla.delay.purgatory import Delayed
 from ottla.delay.slices import SLICE, sliced, step_through
 from ottla.log.aborted_transactions import find_aborted
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, Offset
+from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
+from ottla.replica.fetch.delayed_fetch import FOLLOWERS, DelayedFetch, DelayedFollowerFetch, Done
+from ottla.replica.fetch.options import FetchOptions, Isolation
+from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
-from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition import HostedPartition
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
-CONSUMER: Final = BrokerId(-1)
 ANY_SIZE: Final = 0x7FFFFFFF
 GOOD: Final = ErrorCode.none
 NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
@@ -37,48 +35,16 @@ NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
 NOT_FOUND: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
 
 
-class Isolation(IntEnum):
-    READ_UNCOMMITTED = 0
-    READ_COMMITTED = 1
-
-
-_END: Final[Callable[[Log], Offset]] = attrgetter("end_offset")
-_STABLE: Final[Callable[[Log], Offset]] = attrgetter("last_stable_offset")
-_COMMITTED: Final[Callable[[Log], Offset]] = attrgetter("high_watermark")
-
-
-class FetchOptions(NamedTuple):
-    """The options of one fetch request."""
-
-    replica_id: BrokerId
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation: Isolation
-    replica_epoch: BrokerEpoch = UNKNOWN_EPOCH
-    """The broker epoch of the follower."""
-
-    @property
-    def from_follower(self) -> bool:
-        return self.replica_id >= 0
-
-    @property
-    def upper_bound(self) -> Callable[[Log], Offset]:
-        """Returns the first offset of a log that this reader may not see."""
-        if self.replica_id >= 0:
-            return _END
-        return _STABLE if self.isolation is Isolation.READ_COMMITTED else _COMMITTED
-
-
-Done: TypeAlias = Callable[[list[PartitionFetchResult]], None]
-
-
 class Reader:
     """Answers fetches from the partitions hosted here."""
 
-    def __init__(self, hosted: HostedPartitions, isr: IsrLoop) -> None:
+    def __init__(
+        self, hosted: HostedPartitions, isr: IsrLoop, *, reads_by_rack: bool = False
+    ) -> None:
         self._hosted = hosted
         self._isr = isr
+        self._reads_by_rack = reads_by_rack
+        """Consumers are sent to a replica of their rack, and may read from followers."""
         self._total = hosted.topic_metrics.all
         self._may_delay = True
 
@@ -108,6 +74,26 @@ class Reader:
             self._complete(fetched, options, done)
             return None
         return None if waiting.try_complete_else_watch(delayed, keys) else delayed
+
+    def fetch_changes(
+        self,
+        partitions: Iterable[SessionPartition],
+        changes: SessionChanges,
+        options: FetchOptions,
+        done: Done,
+    ) -> DelayedFetch | None:
+        """A fetch in a follower's session: `partitions` have changed since the last reply.
+
+        While it waits, more may change; the others are not looked at.
+        """
+        for each in partitions:
+            each.watch(self._record_follower_fetch(each.request, options))
+        if not self._would_wait(options) or self.is_ready(changes.requests, options):
+            self.answer(changes.take(), options, done)
+            return None
+        delayed = DelayedFollowerFetch(self, changes, options, done)
+        self._hosted.waiting.fetch.watch(delayed, (FOLLOWERS,))
+        return delayed
 
     def stop_waiting(self) -> None:
         """The broker stops: complete all delayed fetches now, and delay no more."""
@@ -146,7 +132,11 @@ class Reader:
         """A consumer that is up to date, as most are most of the time, need not be read for."""
         if not requests or options.from_follower or not self._would_wait(options):
             return False
-        return not self.is_ready(requests, options)
+        if self.is_ready(requests, options):
+            return False
+        return not self._reads_by_rack or not any(
+            self._is_sent_elsewhere(request, options) for request in requests
+        )
 
     def _would_wait(self, options: FetchOptions) -> bool:
         return options.max_wait_ms > 0 and options.min_bytes > 0 and self._may_delay
@@ -178,6 +168,7 @@ class Reader:
                 size >= options.min_bytes
                 or result.failed
                 or result.part.diverging_epoch is not None
+                or result.part.preferred_read_replica >= 0
             ):
                 return True
             if options.from_follower and self._has_newer_watermark(
@@ -207,7 +198,7 @@ class Reader:
         self, request: PartitionFetch, options: FetchOptions, left: int, *, min_one: bool
     ) -> PartitionFetchResult:
         try:
-            partition = self._partition(request, options.replica_id)
+            partition = self._partition(request, options)
             partition.topic_metrics.total_fetch_requests.value += 1
             log = partition.log
             if request.last_fetched_epoch >= 0:
@@ -218,6 +209,10 @@ class Reader:
                     )
             committed = options.isolation is Isolation.READ_COMMITTED
             aborted = NO_ABORTED if committed else None
+            preferred = self._preferred_replica(partition, request, options)
+            if preferred is not None:
+                part = _part(request, log, aborted)._replace(preferred_read_replica=preferred)
+                return PartitionFetchResult(request, part, 0)
             bound = options.upper_bound(log)
             if bound <= request.offset <= log.end_offset:
                 return PartitionFetchResult(request, _part(request, log, aborted), 0)
@@ -240,7 +235,7 @@ class Reader:
             request, FetchedPartition(request.key.partition, code, aborted=aborted), 0
         )
 
-    def _partition(self, request: PartitionFetch, reader: BrokerId) -> HostedPartition:
+    def _partition(self, request: PartitionFetch, options: FetchOptions) -> HostedPartition:
         """The partition to read; KafkaError with the code for the reader."""
         if request.key.topic == UNKNOWN_TOPIC and not request.resolve_name(
             self._hosted.topic_names
@@ -249,7 +244,12 @@ class Reader:
         partition = self._hosted.get(request.key)
         if request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id:
             raise KafkaError(ErrorCode.inconsistent_topic_id)
-        leadership = partition.require_leadership(request.leader_epoch)
+        if self._is_read_as_follower(partition, options):
+            partition.check_epoch(request.leader_epoch)
+            if request.offset > partition.log.end_offset:  # the leader may have it
+                raise KafkaError(ErrorCode.offset_not_available)
+            return partition
+        leadership, reader = partition.require_leadership(request.leader_epoch), options.replica_id
         if reader >= 0 and reader not in leadership.followers:
             # It may see what no replica has yet, so it must be one.
             has_epoch = request.leader_epoch >= 0
@@ -258,23 +258,58 @@ class Reader:
             )
         return partition
 
+    # Consumers that read from the replica of their rack
+
+    def _is_read_as_follower(self, partition: HostedPartition, options: FetchOptions) -> bool:
+        """Whether the reader gets what this follower has, up to the high watermark it knows."""
+        return (
+            partition.leadership is None
+            and self._reads_by_rack
+            and options.client is not None
+            and partition.leader_id >= 0
+        )
+
+    def _is_sent_elsewhere(self, request: PartitionFetch, options: FetchOptions) -> bool:
+        partition = self._hosted.find(request.key)
+        return (
+            partition is not None
+            and self._preferred_replica(partition, request, options) is not None
+        )
+
+    def _preferred_replica(
+        self, partition: HostedPartition, request: PartitionFetch, options: FetchOptions
+    ) -> BrokerId | None:
+        """The in-sync follower in the consumer's rack that has the offset, if there is one."""
+        client, leadership = options.client, partition.leadership
+        if not self._reads_by_rack or client is None or not client.rack or leadership is None:
+            return None
+        nodes = self._hosted.replica_nodes(partition.key, client.listener)
+        racks = {broker: node.rack for broker, node in nodes.items()}
+        if racks.get(self._hosted.environment.broker_id) == client.rack:
+            return None
+        return leadership.replica_in_rack(client.rack, racks, request.offset)
+
     # Followers
 
-    def _record_follower_fetch(self, request: PartitionFetch, options: FetchOptions) -> None:
+    def _record_follower_fetch(
+        self, request: PartitionFetch, options: FetchOptions
+    ) -> HostedPartition | None:
+        """The partition, unless the follower must not read it."""
         broker = options.replica_id
         try:
-            partition = self._partition(request, broker)
+            partition = self._partition(request, options)
             if not _continues(partition.log, request):
-                return  # it must cut its log first: what it has does not count
+                return partition  # it must cut its log first: what it has does not count
             grown = partition.record_follower_fetch(
                 broker, request.offset, request.log_start, options.replica_epoch
             )
         except KafkaError:
-            return  # the read that follows returns the error
+            return None  # the read that follows returns the error
         if grown is not None:
             self._isr.propose(partition, grown)
         self._hosted.advance(partition)
         self._hosted.waiting.delete_records.check(partition.key)
+        return partition
 
     def _has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
         """A follower is sent a newer high watermark without waiting."""
@@ -307,14 +342,14 @@ class Reader:
         follower = options.from_follower
         for request in requests:
             partition = find(request.key)
-            if partition is None or partition.leadership is None or _is_refused(request, partition):
+            if partition is None or self._is_refused(request, partition, options):
                 return True
             log, offset = partition.log, request.offset
             bound = upper_bound(log)
             if offset < bound:
-                if min_bytes <= 1:
+                if min_bytes <= 1 and _begins_recent_batch(log, offset):
                     return True
-                size += self._size_of(log, request, bound)
+                size += self._size_of(log, request, bound)  # 0 where compaction left a gap
                 looked += 1
                 if size >= min_bytes or looked == SLICE:
                     return True
@@ -324,59 +359,40 @@ class Reader:
                 return True
         return False
 
+    def _is_refused(
+        self, request: PartitionFetch, partition: HostedPartition, options: FetchOptions
+    ) -> bool:
+        """Whether the reader is wrong about the partition, or must truncate its log."""
+        leadership = partition.leadership
+        if leadership is None:
+            if not self._is_read_as_follower(partition, options):
+                return True
+        elif options.from_follower and options.replica_id not in leadership.followers:
+            return True
+        if -1 < request.leader_epoch != partition.leader_epoch:
+            return True
+        if request.last_fetched_epoch >= 0 and not _continues(partition.log, request):
+            return True
+        return request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id
+
     @staticmethod
     def _size_of(log: Log, request: PartitionFetch, bound: Offset) -> int:
         try:
             read = log.read(request.offset, request.max_bytes, end=bound, min_one=True)
         except (KafkaError, *FAULTS):
             return ANY_SIZE  # the reply has the error
+        if read.slice is None:
+            return 0
         if read.segment_base < log.segments[log.segments.index_of(bound)].base_offset:
             return ANY_SIZE  # a closed segment: however long it waits, it gets no more of it
-        return 0 if read.slice is None else read.slice.size
+        return read.slice.size
 
 
-class DelayedFetch(Delayed):
-    """A fetch that found too little; what it gets is read when it ends."""
-
-    __slots__ = ("_done", "_options", "_reads", "_requests")
-
-    def __init__(
-        self, reads: Reader, requests: list[PartitionFetch], options: FetchOptions, done: Done
-    ) -> None:
-        super().__init__(options.max_wait_ms)
-        self._reads = reads
-        self._requests = requests
-        self._options = options
-        self._done = done
-
-    def try_complete(self) -> bool:
-        return self._reads.is_ready(self._requests, self._options) and self.force_complete()
-
-    def on_complete(self) -> None:
-        self._reads.answer(self._requests, self._options, self._done)
-        self._release()
-
-    def forget(self) -> None:
-        """The client has disconnected: end without a reply."""
-        if not self.completed:
-            self.abandon()
-            self._release()
-
-    def _release(self) -> None:
-        """Watch lists may hold this for a while yet; and whom it answers knows it, which would be a
-        cycle of a hundred objects a fetch for the collector: 2 ms, three times a second. One that
-        has waited for long is old to the collector, which seldom looks at what is old.
-        """
-        del self._done, self._requests
-
-
-def _is_refused(request: PartitionFetch, partition: HostedPartition) -> bool:
-    """Whether the reader is wrong about the partition, or must truncate its log."""
-    if -1 < request.leader_epoch != partition.leader_epoch:
-        return True
-    if request.last_fetched_epoch >= 0 and not _continues(partition.log, request):
-        return True
-    return request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id
+def _begins_recent_batch(log: Log, offset: Offset) -> bool:
+    """Whether a batch is known to begin there: the case of most readers that are woken."""
+    recent = log.segments.active.recent
+    found = None if recent is None else recent.floor(offset)
+    return found is not None and found[0] == offset
 
 
 def _part(

@@ -42,8 +42,8 @@ JAVA_ONLY: Final = frozenset(
     }
 )  # fmt: skip
 JAVA_ONLY_PREFIXES: Final = ("ssl.", "sasl.", "metrics.", "config.providers")
-"""Settings of Kafka's Java clients without effect here: metrics, class names, and encryption, which
-`security.protocol` has to ask for."""
+"""Settings of Kafka's Java clients without effect here: metrics, class names, and what the client's
+own settings for TLS and SASL do not include."""
 TYPO: Final = 0.8
 """How like a known name an unknown setting must be to be taken for a mistake."""
 

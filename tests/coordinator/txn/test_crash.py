@@ -14,7 +14,7 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import walk
 from ottla.protocol.records.control import ControlType, control_type
 from ottla.protocol.records.record import read_records
-from ottla.replica.read import Isolation
+from ottla.replica.fetch.options import Isolation
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
 from tests.fakes.data_side import TP, wanted
 from tests.fakes.forgetting_disk import ForgettingDisk

@@ -14,7 +14,7 @@ from ottla.coordinator.txn.shard import ID_BYTES
 from ottla.coordinator.txn.state import LAST_EPOCH, NeedsProducerId, Producer, TxnState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, NO_PRODUCER, ProducerId, TopicPartition
-from ottla.replica.read import Isolation
+from ottla.replica.fetch.options import Isolation
 from ottla.replica.transaction_verification import TransactionalBatch
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
 from tests.fakes.data_side import TP, values_of

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.log.compaction.cleaner import CleanerMemory, LogCleaning, SegmentSwap, extent, lags
+from ottla.log.compaction.plan import dirty_log_of
+from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.net.broker_link import RawReply
@@ -12,6 +15,14 @@ from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.replica_pair import replica_pair
 
 SECOND = TopicPartition("t", 1)
+
+
+def compact(log: Log, now_ms: int) -> None:
+    """One round of compaction over all closed segments."""
+    dirty = dirty_log_of(extent(log), 0, lags(log), now_ms)
+    for step in LogCleaning(log, dirty, CleanerMemory(), now_ms).steps():
+        if isinstance(step, SegmentSwap):
+            step.perform(now_ms)
 
 
 @pytest.mark.spec("REP-50", "REP-10", "REP-11", "REP-12", "REP-21", "CONF-10")
@@ -177,6 +188,7 @@ async def test_a_follower_learns_that_the_leader_has_deleted_records() -> None:
         await pair.data(ME).start_append(b"a", b"b", b"c", acks=-1)
         await pair.pass_ms(1_000)
         pair.partition(ME).log.raise_start_offset(2)
+        pair.partition(ME).report_change()
         await pair.pass_ms(2_000)
         assert pair.partition(OTHER).log.start_offset == 2
         assert pair.partition(ME).require_leadership().followers[OTHER].log_start == 2
@@ -218,3 +230,36 @@ def damaged(reply: RawReply) -> RawReply:
     if at >= 0:
         content[at] ^= 1
     return reply._replace(frame=memoryview(bytes(content)))
+
+
+@pytest.mark.spec("REP-49", "REP-13")
+async def test_a_follower_waits_where_the_leaders_log_ends_in_a_gap() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.data(ME).start_append(b"a", acks=-1)
+        await pair.pass_ms(1_000)
+        pair.partition(ME).log.roll(0, base_offset=10)  # as old compaction left it
+        before = len(pair.links[ME].requests)
+        await pair.pass_ms(5_000)
+        assert len(pair.links[ME].requests) - before <= 12, "each waits for half a second"
+        await pair.data(ME).start_append(b"b", acks=-1)
+        assert pair.partition(OTHER).log.end_offset == 11
+
+
+@pytest.mark.spec("REP-49", "LOG-68")
+async def test_a_follower_reaches_the_end_of_a_log_that_was_compacted_to_its_end() -> None:
+    """Tombstones whose time is over are removed, but the last batch of the log stays."""
+    settings = {"log.cleanup.policy": "compact", "log.cleaner.delete.retention.ms": "0"}
+    async with replica_pair(settings) as pair:
+        await pair.lead(ME, epoch=0, isr=(ME,), to=(ME,))
+        leader, leader_log = pair.data(ME), pair.partition(ME).log
+        for value in (b"a", b"b", None):
+            await leader.start_append(records=leader.batch(value, key=b"k"))
+        leader_log.roll(0)
+        for now_ms in (1_000, 2_000):
+            compact(leader_log, now_ms)
+        assert len(pair.contents(ME)) < 2 * len(leader.batch(None, key=b"k"))
+        await pair.lead(ME, epoch=1, isr=(ME,))
+        await pair.pass_ms(2_000)
+        assert pair.partition(OTHER).log.end_offset == 3
+        assert pair.partition(ME).require_leadership().isr == {ME, OTHER}

@@ -13,7 +13,9 @@ from typing import Final
 
 from ottla.client.admin.configs import Resource, ResourceKind
 from ottla.client.admin.sync import Admin
+from ottla.config.client import AdminConfig
 from ottla.model.errors import KafkaError, UserError
+from ottla.spark.options import sink as sink_options
 from ottla.spark.options import stream_source
 from ottla.spark.pipelines.checkpoint_owner import check_owner, is_writable
 from ottla.spark.pipelines.spec import (
@@ -25,6 +27,7 @@ from ottla.spark.pipelines.spec import (
 )
 
 TIMEOUT_MS: Final = 10_000
+SERVERS: Final = "bootstrap.servers"
 AUTO_CREATE: Final = "auto.create.topics.enable"
 
 
@@ -32,6 +35,8 @@ AUTO_CREATE: Final = "auto.create.topics.enable"
 class ClusterTopics:
     """The topics that a pipeline uses of one cluster, and the place of each in the file."""
 
+    client: Mapping[str, str]
+    """The settings by which it is reached."""
     read: dict[str, str] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
 
@@ -44,43 +49,45 @@ def findings(pipeline: Pipeline, *, offline: bool = False) -> list[str]:
     except UserError as mistake:
         found.append(str(mistake))
     if not offline:
-        for servers, topics in topics_by_cluster(pipeline).items():
-            found += _topics(servers, topics)
+        for topics in topics_by_cluster(pipeline):
+            found += _topics(topics)
     return found
 
 
-def topics_by_cluster(pipeline: Pipeline) -> Mapping[str, ClusterTopics]:
-    """The topics that are read and written, by bootstrap servers."""
-    clusters: dict[str, ClusterTopics] = {}
+def topics_by_cluster(pipeline: Pipeline) -> list[ClusterTopics]:
+    """The topics that are read and written, by the settings of the client that does it."""
+    clusters: dict[tuple[tuple[str, str], ...], ClusterTopics] = {}
 
-    def of(servers: str) -> ClusterTopics:
-        return clusters.setdefault(servers, ClusterTopics())
+    def of(client: Mapping[str, str]) -> ClusterTopics:
+        usable = {name: text for name, text in client.items() if name in AdminConfig.SETTINGS}
+        return clusters.setdefault(tuple(sorted(usable.items())), ClusterTopics(usable))
 
     for source in pipeline.sources:
         options = stream_source(source.options)
-        servers = options.client["bootstrap.servers"]
+        cluster = of(options.client)
         named = options.subscription.topics or {tp.topic for tp in options.subscription.partitions}
         for topic in named:
-            of(servers).read[topic] = f"sources.{source.name}"
+            cluster.read[topic] = f"sources.{source.name}"
         if source.dead_letter is not None:
-            of(servers).written[source.dead_letter] = f"sources.{source.name}.dead_letter"
-        of(servers)  # a pattern, too, needs a cluster that answers
+            cluster.written[source.dead_letter] = f"sources.{source.name}.dead_letter"
     for step in pipeline.steps:
         if isinstance(step, RejectStep) and step.dead_letter is not None:
-            of(pipeline.bootstrap).written[step.dead_letter] = f"step {step.name}: dead_letter"
+            cluster = of({SERVERS: pipeline.bootstrap})
+            cluster.written[step.dead_letter] = f"step {step.name}: dead_letter"
     for sink in pipeline.sinks:
         target = sink.target
         if isinstance(target, TopicTarget):
-            topics = of(target.options.get("kafka.bootstrap.servers", target.bootstrap))
+            given = {f"kafka.{SERVERS}": target.bootstrap, **target.options}
+            cluster = of(sink_options(given).client)
             if target.topic is not None:
-                topics.written[target.topic] = f"sink {sink.name}"
-    return clusters
+                cluster.written[target.topic] = f"sink {sink.name}"
+    return list(clusters.values())
 
 
-def _topics(servers: str, topics: ClusterTopics) -> Iterator[str]:
-    settings = {"bootstrap.servers": servers, "default.api.timeout.ms": TIMEOUT_MS}
+def _topics(topics: ClusterTopics) -> Iterator[str]:
+    servers = topics.client[SERVERS]
     try:
-        with Admin(config=settings) as admin:
+        with Admin(config={"default.api.timeout.ms": TIMEOUT_MS, **topics.client}) as admin:
             existing = set(admin.list_topics(internal=True))
             yield from _missing(servers, topics, existing, partial(_creates_topics, admin))
     except (OSError, KafkaError) as failure:

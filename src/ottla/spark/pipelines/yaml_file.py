@@ -92,23 +92,43 @@ def _text(path: Path) -> str:
 
 
 def override(values: dict[str, Any], setting: str) -> None:
-    """Set the value at the path of one `--set a.b=c`, parsed as YAML."""
+    """Set the value at the path of one `--set a.b=c`, parsed as YAML.
+
+    An item of a list is named by its number or by its name: `sinks.0.mode`, `sinks.clean.mode`.
+    """
     import yaml
 
     path, separator, text = setting.partition("=")
     if not separator or not path:
         raise UserError(f"--set {setting}: expected name=value, such as trigger=once")
     *parents, last = path.split(".")
-    target = values
+    target: Any = values
     for name in parents:
-        inner = target.setdefault(name, {})
-        if not isinstance(inner, dict):
+        if isinstance(target, dict):
+            target = target.setdefault(name, {})
+        else:
+            target = target[_index(target, name, setting)]
+        if not isinstance(target, dict | list):
             raise UserError(f"--set {setting}: {name} is not a mapping")
-        target = inner
     try:
-        target[last] = yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise UserError(f"--set {setting}: not YAML: {error}") from None
+    target[last if isinstance(target, dict) else _index(target, last, setting)] = value
+
+
+def _index(items: Sequence[Any], name: str, setting: str) -> int:
+    """The place of an item in a list, by its number or its name."""
+    names = [item.get("name") if isinstance(item, dict) else None for item in items]
+    if name in names:
+        return names.index(name)
+    if name.isdecimal() and int(name) < len(items):
+        return int(name)
+    known = ", ".join(str(item) for item in names if item is not None)
+    raise UserError(
+        f"--set {setting}: no item {name}; expected 0 to {len(items) - 1}"
+        + (f" or one of {known}" if known else "")
+    )
 
 
 def parse(values: Mapping[str, Any], folder: Path = Path()) -> Pipeline:

@@ -1,0 +1,6 @@
+"""Fetches that this broker serves: parts that `replica/read.py` and `fetch_sessions.py` use.
+
+- `options`            the options of a fetch request
+- `delayed_fetch`      fetches that wait
+- `session_partition`  partitions of a session; those of a follower's session that changed
+"""

@@ -1,0 +1,162 @@
+"""A follower's session: a fetch costs the leader what has changed, and forgets nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from ottla.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from tests.fakes.data_side import ME, OTHER, TP
+from tests.fakes.replica_pair import ReplicaPair, replica_pair
+
+SECOND = TopicPartition("t", 1)
+LAG_MS = 30_000
+SETTINGS = {"replica.lag.time.max.ms": str(LAG_MS), "replica.fetch.wait.max.ms": "500"}
+
+
+class Calls:
+    count = 0
+
+
+@contextmanager
+def counted_calls(path: str) -> Iterator[Calls]:
+    """Calls of Python functions of this project whose file has `path` in its name."""
+    calls = Calls()
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and path in frame.f_code.co_filename:
+            calls.count += 1
+
+    sys.setprofile(profile)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+def isr_without_lagging(pair: ReplicaPair) -> frozenset[BrokerId] | None:
+    partition = pair.partition(ME)
+    return partition.require_leadership().isr_without_lagging(
+        leader_end=partition.log.end_offset,
+        now_ms=pair.data(ME).clock.mono_ms(),
+        lag_max_ms=LAG_MS,
+    )
+
+
+def key_of(index: int) -> TopicPartition:
+    return TopicPartition("t" if index < 10 else f"topic-{index // 10}", index % 10)
+
+
+async def with_partitions(pair: ReplicaPair, count: int) -> None:
+    for index in range(count):
+        await pair.lead(ME, epoch=0, key=key_of(index))
+    await pair.pass_ms(5_000)
+
+
+async def calls_of_idle_fetches(count: int) -> int:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, count)
+        before = len(pair.links[ME].requests)
+        with counted_calls("/ottla/") as calls:
+            await pair.pass_ms(5_000)
+        assert 8 <= len(pair.links[ME].requests) - before <= 12
+        return calls.count
+
+
+@pytest.mark.spec("REP-49")
+async def test_fetches_of_idle_partitions_cost_as_much_for_3000_as_for_10() -> None:
+    few, many = await calls_of_idle_fetches(10), await calls_of_idle_fetches(3_000)
+    assert many <= few * 1.2
+
+
+@pytest.mark.spec("REP-49")
+async def test_only_partitions_that_changed_are_read() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 300)
+        read = pair.data(ME).services.topic_metrics.all.total_fetch_requests
+        before = read.value
+        for index in (3, 250):
+            key = key_of(index)
+            await pair.data(ME).start_append(b"a", acks=-1, key=key)
+            await pair.pass_ms(2_000)
+            assert pair.partition(OTHER, key).log.high_watermark == 1
+        assert read.value - before <= 20
+
+
+@pytest.mark.spec("REP-26", "REP-28")
+async def test_a_follower_that_was_idle_for_long_is_in_sync_until_it_really_falls_behind() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 2)
+        await pair.pass_ms(10 * LAG_MS)
+        leader = pair.data(ME)
+        pair.links[ME].cut = True
+        await leader.append(b"a")
+        assert isr_without_lagging(pair) is None, "it was at the end half a second ago"
+        await pair.pass_ms(LAG_MS - 1_000)
+        assert isr_without_lagging(pair) is None
+        await pair.pass_ms(1_001)
+        assert isr_without_lagging(pair) == frozenset({ME})
+
+
+@pytest.mark.spec("REP-33")
+async def test_a_follower_at_the_end_that_left_the_in_sync_set_joins_it_again() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 2)
+        await pair.lead(ME, epoch=0, isr=(ME,), to=(ME,))  # within the epoch
+        await pair.pass_ms(3_000)
+        assert pair.partition(ME).require_leadership().isr == {ME, OTHER}
+
+
+async def test_a_follower_hears_of_a_log_start_that_moved_in_an_idle_partition() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 2)
+        await pair.data(ME).start_append(b"a", b"b", acks=-1)
+        await pair.pass_ms(5_000)
+        pair.partition(ME).log.raise_start_offset(1)
+        pair.partition(ME).report_change()
+        await pair.pass_ms(1_000)
+        assert pair.partition(OTHER).log.start_offset == 1
+
+
+@pytest.mark.spec("REP-39")
+async def test_an_idle_partition_of_a_session_follows_each_change_of_leader() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 2)
+        for epoch, leader in enumerate((OTHER, ME, ME, OTHER, ME), 1):
+            await pair.lead(leader, epoch=epoch)
+            await pair.pass_ms(3_000)
+            await pair.data(leader).start_append(b"x", acks=-1)
+            assert pair.contents(ME) == pair.contents(OTHER) != b""
+        await pair.pass_ms(3_000)
+        for broker in (ME, OTHER):
+            assert pair.partition(broker).log.high_watermark == 5
+
+
+async def test_the_watch_of_a_session_ends_with_it() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 2)
+        assert list(pair.partition(ME).watchers) == [OTHER]
+        await pair.lead(OTHER, epoch=1, key=TP)
+        await pair.pass_ms(2_000)
+        assert not pair.partition(ME).watchers, "forgotten in the session"
+        assert list(pair.partition(ME, SECOND).watchers) == [OTHER]
+        pair.links[ME].cut = True
+        await pair.pass_ms(2_000)
+        pair.links[ME].cut = False
+        await pair.pass_ms(5_000)
+        assert list(pair.partition(ME, SECOND).watchers) == [OTHER]
+        assert len(pair.data(ME).services.sessions) == 1
+
+
+async def test_a_follower_that_registers_anew_sends_its_new_epoch_for_every_partition() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 3)
+        pair.data(OTHER).services.transitions.set_broker_epoch(BrokerEpoch(77))
+        await pair.pass_ms(2_000)
+        for index in range(3):
+            leadership = pair.partition(ME, TopicPartition("t", index)).require_leadership()
+            assert leadership.followers[OTHER].broker_epoch == 77
