@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ottla.controller.effects import StopReplica
+from ottla.controller.events import IsrChangeRequested, IsrMember, IsrProposal
 from ottla.controller.machine import on_event
 from ottla.controller.state import PartitionAssignment
 from ottla.model.errors import KafkaError
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from tests.controller.transcript import COMMANDS, Actor, play
 
 T0 = TopicPartition("t", 0)
@@ -117,3 +118,26 @@ def test_a_topic_being_deleted_is_not_moved() -> None:
     assert isinstance(story.refusal, KafkaError)
     story.happens("move t-0=cancel")
     assert isinstance(story.refusal, KafkaError)
+
+
+@pytest.mark.spec("REP-73", "CTL-50")
+def test_a_leader_may_change_its_isr_while_the_deletion_waits_for_the_move() -> None:
+    story = Story("move t-0=1,3", "delete t")
+    led = story.leadership(T0)
+    members = tuple(IsrMember(BrokerId(id)) for id in (1, 2, 3))
+    proposals = {
+        (story.state.topics["t"].id, 0): IsrProposal(members, led.leader_epoch, led.version)
+    }
+    request = IsrChangeRequested(9, BrokerId(1), BrokerEpoch(0), proposals)
+    step = on_event(story.state, request)
+    assert step.state.deletions["t"].started, "the move ended, and the deletion began"
+    assert not step.state.topics["t"].partitions[0].is_moving
+
+
+@pytest.mark.spec("REP-73")
+def test_a_partition_that_never_had_a_leader_gets_one_where_it_is_moved() -> None:
+    story = Story("shutdown 1", "shutdown 2", "create u 0=1,2")
+    assert story.state.topics["u"].partitions[0].leadership is None
+    story.happens("move u-0=3,4")
+    partition = story.state.topics["u"].partitions[0]
+    assert (partition.leader, partition.replicas) == (3, (3, 4))

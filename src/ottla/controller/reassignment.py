@@ -120,7 +120,10 @@ def _start(draft: Draft, tp: TopicPartition, target: Replicas) -> None:
     _remove(draft, tp, dropped)
     if moving.is_moving:
         _start_replicas(draft, tp)
-        partitions.bump_epoch(draft, tp, _online(draft, tp, all_replicas))
+        if moving.leadership is not None:
+            partitions.bump_epoch(draft, tp, _online(draft, tp, all_replicas))
+        else:  # it never had a leader, and a new replica may be the first
+            partitions.bring_online(draft, [tp], partitions.offline_election)
 
 
 def _start_replicas(draft: Draft, tp: TopicPartition) -> None:
