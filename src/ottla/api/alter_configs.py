@@ -49,7 +49,7 @@ async def alter_configs(request: Request, ctx: Context) -> Fields:
             case Kind.BROKER:
                 broker = broker_of(ctx, resource.name, OF_CHANGES)
                 check_broker(config, overrides, whole_cluster=broker is None)
-                await alter_broker(ctx, broker, overrides, dry=dry)
+                await alter_broker(ctx, broker, lambda _: overrides, dry=dry)
             case _:
                 raise unsupported(resource)
 

@@ -124,10 +124,13 @@ async def alter_group(
 
 
 async def alter_broker(
-    ctx: Context, broker: BrokerId | None, overrides: Overrides, *, dry: bool
+    ctx: Context, broker: BrokerId | None, change: Callable[[Overrides], Overrides], *, dry: bool
 ) -> None:
-    if not dry:
-        await ctx.services.shared.configs.change_broker(broker, lambda _: overrides)
+    if dry:
+        config = ctx.services.config
+        change(config.cluster if broker is None else config.broker)
+    else:
+        await ctx.services.shared.configs.change_broker(broker, change)
 
 
 async def answer_each(

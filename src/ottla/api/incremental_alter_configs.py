@@ -54,9 +54,8 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
                 await alter_group(ctx, group_name(resource), change, dry=dry)
             case Kind.BROKER:
                 broker = broker_of(ctx, resource.name, OF_CHANGES)
-                is_cluster = broker is None
-                overrides = altered_broker(config, alterations, whole_cluster=is_cluster)
-                await alter_broker(ctx, broker, overrides, dry=dry)
+                change = partial(altered_broker, config, alterations, whole_cluster=broker is None)
+                await alter_broker(ctx, broker, change, dry=dry)
             case Kind.BROKER_LOGGER:
                 _alter_loggers(ctx, resource.name, alterations, dry=dry)
             case _:

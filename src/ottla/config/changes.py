@@ -59,10 +59,16 @@ def altered(
 
 
 def altered_broker(
-    config: DynamicConfig, alterations: Sequence[Alteration], *, whole_cluster: bool
+    config: DynamicConfig,
+    alterations: Sequence[Alteration],
+    stored: Overrides | None = None,
+    *,
+    whole_cluster: bool,
 ) -> dict[str, str]:
-    """The overrides of this broker, or of all brokers, after these operations."""
-    stored = config.cluster if whole_cluster else config.broker
+    """The overrides of this broker, or of all brokers, after these operations on what is stored;
+    None: on what this broker has read last."""
+    if stored is None:
+        stored = config.cluster if whole_cluster else config.broker
     overrides = _applied(BrokerConfig, stored, alterations)
     check_broker(config, overrides, whole_cluster=whole_cluster)
     return overrides

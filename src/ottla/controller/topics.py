@@ -24,7 +24,6 @@ from ottla.controller.events import (
     TopicsReloaded,
     UncleanElectionEnabled,
 )
-from ottla.controller.placement import PlacementRandomness
 from ottla.controller.state import (
     BrokerState,
     ControllerState,
@@ -255,7 +254,7 @@ def _new_partitions(draft: Draft, more: MorePartitions, budget: int) -> Mapping[
     factor = len(topic.partitions[0].replicas)
     if more.assignment is None:
         brokers = _brokers_for(draft, factor)
-        randomness = _continue_placement(topic.partitions[0].replicas[0], brokers)
+        randomness = placement.continued_from(brokers, topic.partitions[0].replicas[0])
         return placement.place(brokers, range(now, more.total), factor, randomness)
     if len(more.assignment) != more.total - now:
         raise KafkaError(
@@ -273,12 +272,6 @@ def _brokers_for(draft: Draft, factor: int) -> Mapping[BrokerId, BrokerState]:
     state = draft.state
     staying = {id: state.brokers[id] for id in state.brokers if id in state.live}
     return staying if len(staying) >= factor else state.brokers
-
-
-def _continue_placement(first: BrokerId, brokers: Iterable[BrokerId]) -> PlacementRandomness:
-    """Continue the round-robin placement as if the topic had been created this large."""
-    start = sum(broker < first for broker in brokers)
-    return PlacementRandomness(start, start)
 
 
 def _with_partitions(topic: TopicAssignment, added: Mapping[int, Replicas]) -> TopicAssignment:
