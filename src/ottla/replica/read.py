@@ -21,6 +21,7 @@ from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
 from ottla.replica.fetch.delayed_fetch import FOLLOWERS, DelayedFetch, DelayedFollowerFetch, Done
 from ottla.replica.fetch.options import FetchOptions, Isolation
+from ottla.replica.fetch.replication_quota import ReplicationQuota, is_throttled
 from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
@@ -39,10 +40,16 @@ class Reader:
     """Answers fetches from the partitions hosted here."""
 
     def __init__(
-        self, hosted: HostedPartitions, isr: IsrLoop, *, reads_by_rack: bool = False
+        self,
+        hosted: HostedPartitions,
+        isr: IsrLoop,
+        quota: ReplicationQuota,
+        *,
+        reads_by_rack: bool = False,
     ) -> None:
         self._hosted = hosted
         self._isr = isr
+        self._quota = quota
         self._reads_by_rack = reads_by_rack
         """Consumers are sent to a replica of their rack, and may read from followers."""
         self._total = hosted.topic_metrics.all
@@ -151,12 +158,20 @@ class Reader:
             if result.size and partition is not None:
                 partition.topic_metrics.sent(options.from_follower).value += result.size
                 size += result.size
+                if options.from_follower:
+                    self._count_throttled(partition, result.size)
             elif result.failed:
                 total.failed_fetch_requests.value += 1
                 if partition is not None:
                     partition.topic_metrics.failed_fetch_requests.value += 1
         if size:
             total.sent(options.from_follower).value += size
+
+    def _count_throttled(self, partition: HostedPartition, size: int) -> None:
+        environment = self._hosted.environment
+        replicas = partition.log.config.leader_replication_throttled_replicas
+        if is_throttled(replicas, partition.key, environment.broker_id):
+            self._quota.record(size, environment.clock.mono_ms())
 
     def _is_enough(self, fetched: list[PartitionFetchResult], options: FetchOptions) -> bool:
         if options.max_wait_ms <= 0 or not fetched or not self._may_delay:
@@ -215,6 +230,8 @@ class Reader:
                 return PartitionFetchResult(request, part, 0)
             bound = options.upper_bound(log)
             if bound <= request.offset <= log.end_offset:
+                return PartitionFetchResult(request, _part(request, log, aborted), 0)
+            if options.from_follower and self._is_held_back(partition, options):
                 return PartitionFetchResult(request, _part(request, log, aborted), 0)
             limit = max(0, min(request.max_bytes, left))
             records = log.read(request.offset, limit, end=bound, min_one=min_one).slice
@@ -311,6 +328,18 @@ class Reader:
         self._hosted.waiting.delete_records.check(partition.key)
         return partition
 
+    def _is_held_back(self, partition: HostedPartition, options: FetchOptions) -> bool:
+        """Whether a follower must wait because of the leader's throttle: never one in sync."""
+        replicas = partition.log.config.leader_replication_throttled_replicas
+        if not replicas or partition.leadership is None:
+            return False
+        environment = self._hosted.environment
+        return (
+            options.replica_id not in partition.leadership.isr
+            and is_throttled(replicas, partition.key, environment.broker_id)
+            and self._quota.is_exceeded(environment.clock.mono_ms())
+        )
+
     def _has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
         """A follower is sent a newer high watermark without waiting."""
         partition = self._hosted.find(request.key)
@@ -346,7 +375,7 @@ class Reader:
                 return True
             log, offset = partition.log, request.offset
             bound = upper_bound(log)
-            if offset < bound:
+            if offset < bound and not (follower and self._is_held_back(partition, options)):
                 if min_bytes <= 1 and _begins_recent_batch(log, offset):
                     return True
                 size += self._size_of(log, request, bound)  # 0 where compaction left a gap
