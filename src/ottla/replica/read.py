@@ -15,6 +15,7 @@ from typing import Final
 
 from ottla.delay.slices import SLICE, sliced, step_through
 from ottla.log.aborted_transactions import find_aborted
+from ottla.log.follower_append import verify
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
@@ -215,42 +216,50 @@ class Reader:
         try:
             partition = self._partition(request, options)
             partition.topic_metrics.total_fetch_requests.value += 1
-            log = partition.log
-            if request.last_fetched_epoch >= 0:
-                diverging = _diverging(log, request)
-                if diverging is not None:
-                    return PartitionFetchResult(
-                        request, _part(request, log, diverging=diverging), 0
-                    )
-            committed = options.isolation is Isolation.READ_COMMITTED
-            aborted = NO_ABORTED if committed else None
-            preferred = self._preferred_replica(partition, request, options)
-            if preferred is not None:
-                part = _part(request, log, aborted)._replace(preferred_read_replica=preferred)
-                return PartitionFetchResult(request, part, 0)
-            bound = options.upper_bound(log)
-            if bound <= request.offset <= log.end_offset:
-                return PartitionFetchResult(request, _part(request, log, aborted), 0)
-            if options.from_follower and self._is_held_back(partition, options):
-                return PartitionFetchResult(request, _part(request, log, aborted), 0)
             limit = max(0, min(request.max_bytes, left))
-            records = log.read(request.offset, limit, end=bound, min_one=min_one).slice
-            if records is None:
-                return PartitionFetchResult(request, _part(request, log, aborted), 0)
-            if committed:
-                aborted_transactions = find_aborted(log, request.offset, bound)
-                aborted = [(txn.producer_id, txn.first_offset) for txn in aborted_transactions]
-            return PartitionFetchResult(
-                request, _part(request, log, aborted, records), records.size
-            )
+            return self._read_log(partition, request, options, limit, min_one=min_one)
         except KafkaError as refusal:
             code = refusal.code
         except FAULTS as fault:
             code = self._hosted.fail(partition, fault).code
-        aborted = [] if code in NOT_FOUND else None
+        aborted: Sequence[tuple[int, int]] | None = [] if code in NOT_FOUND else None
         return PartitionFetchResult(
             request, FetchedPartition(request.key.partition, code, aborted=aborted), 0
         )
+
+    def _read_log(
+        self,
+        partition: HostedPartition,
+        request: PartitionFetch,
+        options: FetchOptions,
+        limit: int,
+        *,
+        min_one: bool,
+    ) -> PartitionFetchResult:
+        log = partition.log
+        committed = options.isolation is Isolation.READ_COMMITTED
+        aborted = NO_ABORTED if committed else None
+        diverging = _diverging(log, request) if request.last_fetched_epoch >= 0 else None
+        if diverging is not None:
+            return PartitionFetchResult(request, _part(request, log, diverging=diverging), 0)
+        preferred = self._preferred_replica(partition, request, options)
+        if preferred is not None:
+            part = _part(request, log, aborted)._replace(preferred_read_replica=preferred)
+            return PartitionFetchResult(request, part, 0)
+        bound = options.upper_bound(log)
+        at_end = bound <= request.offset <= log.end_offset
+        if at_end or (options.from_follower and self._is_held_back(partition, options)):
+            return PartitionFetchResult(request, _part(request, log, aborted), 0)
+        read = log.read(request.offset, limit, end=bound, min_one=min_one)
+        records = read.slice
+        if records is None:
+            return PartitionFetchResult(request, _part(request, log, aborted), 0)
+        if options.from_follower and self._is_repeated(partition, request, options):
+            verify(read)
+        if committed:
+            aborted_transactions = find_aborted(log, request.offset, bound)
+            aborted = [(txn.producer_id, txn.first_offset) for txn in aborted_transactions]
+        return PartitionFetchResult(request, _part(request, log, aborted, records), records.size)
 
     def _partition(self, request: PartitionFetch, options: FetchOptions) -> HostedPartition:
         """The partition to read; KafkaError with the code for the reader."""
@@ -328,6 +337,17 @@ class Reader:
         self._hosted.waiting.delete_records.check(partition.key)
         return partition
 
+    @staticmethod
+    def _is_repeated(
+        partition: HostedPartition, request: PartitionFetch, options: FetchOptions
+    ) -> bool:
+        """Whether the follower was sent records from there before: perhaps they are corrupt."""
+        leadership = partition.leadership
+        return (
+            leadership is not None
+            and leadership.followers[options.replica_id].sent_offset == request.offset
+        )
+
     def _is_held_back(self, partition: HostedPartition, options: FetchOptions) -> bool:
         """Whether a follower must wait because of the leader's throttle: never one in sync."""
         replicas = partition.log.config.leader_replication_throttled_replicas
@@ -358,6 +378,8 @@ class Reader:
                 follower = partition.leadership.followers.get(broker)
                 if follower is not None:
                     follower.sent_high_watermark = result.part.high_watermark
+                    if result.size:
+                        follower.sent_offset = result.request.offset
 
     # Waiting
 
