@@ -204,6 +204,11 @@ def _ids(size: Size, key: str = "partitions", name: str = "name") -> list[Fields
     return [{name: topic, key: indexes} for topic, indexes in size.topics_requested()]
 
 
+def _quota(name: str) -> dict[str, Any]:
+    op = {"key": "producer_byte_rate", "value": 1e9, "remove": False}
+    return {"entity": [{"entity_type": "client-id", "entity_name": name}], "ops": [op]}
+
+
 def _acl(name: str) -> Fields:
     return {
         "resource_type": TOPIC, "resource_name": name, "resource_pattern_type": 3,
@@ -450,6 +455,10 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "OffsetDelete": (Largest(lambda size: {"group_id": "large", "topics": _by_topic(size)}),),
     "SaslHandshake": (Largest(lambda size: {"mechanism": "PLAIN"}),),
     "SaslAuthenticate": (Largest(lambda size: {"auth_bytes": b"token"}),),
+    "DescribeClientQuotas": (Largest(lambda size: {"components": [], "strict": False}),),
+    "AlterClientQuotas": (
+        Largest(lambda size: {"entries": [*map(_quota, size.named("c"))], "validate_only": False}),
+    ),
     "DescribeUserScramCredentials": (
         Largest(lambda size: {"users": [{"name": name} for name in size.named("u")]}),
     ),

@@ -60,8 +60,13 @@ def never_imported(
     """A module that nobody imports, but itself and its own test, is dead or forgotten."""
     used = set(DOTTED.findall(entry_points))
     for user in users:
-        own = PurePosixPath(user.path).stem.removeprefix("test_")
-        used.update(name for name in imports(user) if name.rpartition(".")[2] != own)
+        stem = PurePosixPath(user.path).stem
+        own = stem.removeprefix("test_") if stem.startswith("test_") else None
+        used.update(
+            name
+            for name in imports(user)
+            if name.rpartition(".")[2] != own and name != dotted(user)
+        )
     for module in modules:
         is_entry = module.is_package or module.path.endswith("/__main__.py")
         if not is_entry and dotted(module) not in used:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ottla.api import (
+    alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
     alter_user_scram_credentials,
     create_partitions,
     create_topics,
     delete_topics,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_topic_partitions,
@@ -304,6 +306,28 @@ CASES: Final = (
             (cluster(O.CREATE), (E.none, 0)),
             (cluster(O.DESCRIBE), (E.none, 1 << O.DESCRIBE | 1 << O.CREATE)),
         ),
+    ),
+    Case(
+        describe_client_quotas.API,
+        {"components": [], "strict": False},
+        code,
+        CLUSTER_NO,
+        ((cluster(O.DESCRIBE), CLUSTER_NO), (cluster(O.DESCRIBE_CONFIGS), E.none)),
+    ),
+    Case(
+        alter_client_quotas.API,
+        {
+            "entries": [
+                {
+                    "entity": [{"entity_type": "user", "entity_name": "u"}],
+                    "ops": [{"key": "request_percentage", "value": 1.0, "remove": False}],
+                }
+            ],
+            "validate_only": True,
+        },
+        lambda said: said.entries[0].error_code,
+        CLUSTER_NO,
+        ((cluster(O.ALTER), CLUSTER_NO), (cluster(O.ALTER_CONFIGS), E.none)),
     ),
     Case(
         describe_user_scram_credentials.API,

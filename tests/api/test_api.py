@@ -32,6 +32,8 @@ RANGES = {
     "ListGroups": (16, 0, 5),
     "SaslHandshake": (17, 0, 1),
     "SaslAuthenticate": (36, 0, 2),
+    "DescribeClientQuotas": (48, 0, 1),
+    "AlterClientQuotas": (49, 0, 1),
     "DescribeUserScramCredentials": (50, 0, 0),
     "AlterUserScramCredentials": (51, 0, 0),
     "ApiVersions": (18, 0, 4),

@@ -71,7 +71,7 @@ def test_settings_of_all_brokers_are_only_those_that_were_changed() -> None:
             one = await plane.start(1)
             assert (await describe(one, Kind.BROKER, "")).configs == ()
             changed = {"min.insync.replicas": "2"}
-            await one.controller.configs.change_broker(None, lambda _: changed)
+            await one.shared.configs.change_broker(None, lambda _: changed)
             (entry,) = (await describe(one, Kind.BROKER, "")).configs
             assert (entry.name, entry.value, entry.config_source) == ("min.insync.replicas", "2", 3)
 
@@ -83,7 +83,7 @@ def test_a_groups_settings_come_from_it_or_from_the_broker() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
             changed = {"consumer.session.timeout.ms": "50000"}
-            await one.controller.configs.change_group("g", lambda _: changed)
+            await one.shared.configs.change_group("g", lambda _: changed)
             entries = (await describe(one, Kind.GROUP, "g")).configs
             assert [(entry.name, entry.value, entry.config_source) for entry in entries] == [
                 ("consumer.heartbeat.interval.ms", "5000", 5),

@@ -31,7 +31,7 @@ def test_groups_are_listed_that_have_settings_of_their_own() -> None:
             one = await plane.start(1)
             changed = {"consumer.session.timeout.ms": "50000"}
             for name in ("h", "g"):
-                await one.controller.configs.change_group(name, lambda _: changed)
+                await one.shared.configs.change_group(name, lambda _: changed)
             said = await ask(one, API, {"resource_types": [Kind.GROUP]})
             assert [r.resource_name for r in said.config_resources] == ["g", "h"]
 

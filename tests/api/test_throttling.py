@@ -20,7 +20,7 @@ LONG = bytes(1000)
 
 
 def limit(side: ApiSide, **quotas: float) -> None:
-    side.services.quotas.follow({QuotaEntity(None, "caller"): quotas})
+    side.services.shared.quotas.follow({QuotaEntity(None, "caller"): quotas})
 
 
 def fields(records: bytes, acks: int = 1) -> dict[str, Any]:
@@ -71,7 +71,7 @@ async def test_the_fast_path_is_used_and_throttled_and_follows_new_quotas() -> N
         assert side.caller.peer.answer is not fast, "remembered again, with the new quota"
         reply = await side.caller.ask(produce.API, 12, **fields(records))
         assert throttle_ms(reply) > 10_000
-        side.services.quotas.follow({})
+        side.services.shared.quotas.follow({})
         await side.caller.ask(produce.API, 12, **fields(records))
         reply = await side.caller.ask(produce.API, 12, **fields(records))
         assert throttle_ms(reply) == 0
@@ -100,8 +100,8 @@ async def test_request_time_is_a_share_of_the_event_loop() -> None:
     async with api_side() as side:
         await side.data.lead()
         limit(side, request_percentage=1.0)
-        clock = side.services.clock
-        side.services.quotas.record(Quota.REQUEST, ME, 50.0, clock.mono_ms())
+        clock = side.services.broker.clock
+        side.services.shared.quotas.record(Quota.REQUEST, ME, 50.0, clock.mono_ms())
         partition = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": -1}
         asked = {
             "replica_id": -1,
@@ -125,7 +125,9 @@ async def test_brokers_are_never_throttled() -> None:
 async def test_another_client_is_not_throttled() -> None:
     async with api_side() as side:
         await side.data.lead()
-        side.services.quotas.follow({QuotaEntity(None, "greedy"): {"producer_byte_rate": 1.0}})
+        side.services.shared.quotas.follow(
+            {QuotaEntity(None, "greedy"): {"producer_byte_rate": 1.0}}
+        )
         for _ in range(3):
             reply = await side.caller.ask(produce.API, 12, **fields(side.data.batch(LONG)))
             assert throttle_ms(reply) == 0

@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from ottla.api.add_offsets_to_txn import API as ADD_OFFSETS
 from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS
 from ottla.api.api import Api, Context, Fields
 from ottla.api.end_txn import API as END
 from ottla.api.init_producer_id import API as INIT
-from ottla.api.services import Identity, Services
+from ottla.api.services import BrokerContext, Services
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.environment import Environment
+from ottla.broker.transaction_coordinator import ClusterAccess
+from ottla.controller.controller import Controller
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
@@ -25,9 +27,9 @@ from ottla.protocol import wire
 from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.authorizer import Authorizer
-from ottla.shared_state.producer_ids import ProducerIds
 from tests.fakes.data_side import ME, TP, DataSide, data_side
 from tests.fakes.links import NoOtherBroker
+from tests.fakes.shared_state import shared_state
 
 ID = "tx"
 
@@ -117,30 +119,21 @@ async def transacting(settings: Mapping[str, str] | None = None) -> AsyncIterato
     """A broker that leads one partition of each internal topic, and the one named TP."""
     async with asyncio.TaskGroup() as tasks, data_side(settings) as side:
         world = Environment(side.clock, Random(1), side.disk, lambda _: side.store, side.pool)
-        ids = ProducerIds(side.store, ME)
-        controller = SimpleNamespace(producer_ids=ids)
-        control = SimpleNamespace(controller=controller)
-        coordination = Coordinators(
-            world,
-            side.config,
-            side.data,
-            control,  # type: ignore[arg-type]
-            tasks.create_task,
-            links=NoOtherBroker(),
-            store=side.store,
-        )
+        shared = shared_state(side.store, side.config, ME)
+        cluster = ClusterAccess(NoOtherBroker(), side.store, shared.producer_ids.next)
+        coordination = Coordinators(world, side.config, side.data, cluster, tasks.create_task)
         for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
             await side.lead(TopicPartition(topic, 0))
         await side.lead(TP)
         await side.settle()
         listeners = SimpleNamespace(inter_broker="INTERNAL", control_plane=None)
         services = Services(
-            identity=Identity(ME, "cluster", listeners),  # type: ignore[arg-type]
-            clock=side.clock,
+            broker=BrokerContext(ME, "cluster", listeners, side.clock),  # type: ignore[arg-type]
             config=side.config,
             authorizer=Authorizer(),
             metadata=side.metadata,
-            controller=controller,  # type: ignore[arg-type]
+            controller=cast(Controller, None),
+            shared=shared,
             replicas=side.services,
             groups=coordination.groups,
             txns=coordination.txns,

@@ -12,6 +12,9 @@ from tools.nodes import free_ports
 WORDS = {  # what a command needs before it would try a connection
     "acls add": ("--allow", "User:a", "--operation", "read", "--topic", "t"),
     "acls remove": ("--topic", "t"),
+    "brokers decommission": ("1",),
+    "brokers describe": ("1",),
+    "brokers drain": ("1",),
     "configs delete": ("topic", "retention.ms", "--name", "t"),
     "configs describe": ("topic", "--name", "t"),
     "configs set": ("topic", "retention.ms=1", "--name", "t"),
@@ -25,6 +28,8 @@ WORDS = {  # what a command needs before it would try a connection
     "perf latency": ("t",),
     "perf produce": ("t",),
     "produce": ("t",),
+    "quotas remove": ("--user", "u"),
+    "quotas set": ("producer_byte_rate=1", "--user", "u"),
     "reassign plan": ("t",),
     "topics alter": ("t", "--partitions", "2"),
     "topics create": ("t",),
@@ -33,7 +38,8 @@ WORDS = {  # what a command needs before it would try a connection
     "transactions describe": ("x",),
 }
 LOCAL = {"adopt", "kafka-commands", "log", "pipeline", "profile", "reassign execute"}
-LOCAL |= {"metadata", "zookeeper", "reassign verify"}
+LOCAL |= {"metadata", "zookeeper", "reassign verify", "certs"}
+LOCAL |= {"cluster start", "cluster status", "cluster stop"}
 REMOTE = [
     command for command in COMMANDS if not {command.words[0], " ".join(command.words)} & LOCAL
 ]

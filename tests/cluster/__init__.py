@@ -6,11 +6,14 @@
 - `proxies`       links between processes that can be cut, healed and reset
 - `routed_ottla`  the program `ottla` with its connections sent through such links
 - `three_brokers`  three brokers and a ZooKeeper ensemble, with a link between each two of them
+- `chaos`         random faults on three brokers
 - `test_kill`     `kill -9` under load, in recovery, SIGTERM, SIGSTOP, what a restart keeps
 - `test_groups`   a group goes on where it committed, through kills
 - `test_transactions`  transactions and pipelines through kills; prepared ones wait through them
 - `test_damage`   torn tails, flipped bits, lost indexes and checkpoints
 - `test_disks`    full disks, failing disks, several directories, wiped and locked ones
+- `test_scenarios_failover`, `test_scenarios_control`  the numbered scenarios of three brokers
+- `test_chaos`    random faults under load
 - `test_hostile`  peers that stall, never read, or ask for more memory than there is
 
 The long forms carry the mark `slow` and run with `make soak`.

@@ -22,7 +22,11 @@ from confluent_kafka.cimpl import NewTopic
 from ottla.testing.history import FINAL, Event, Fault, Outcome, Poll, Send
 from tests.cluster.process import wait_for
 
-SOON: Final = {"reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "100"}
+SOON: Final = {
+    "reconnect.backoff.ms": "20",
+    "reconnect.backoff.max.ms": "100",
+    "log_level": "2",  # brokers that are down are what is tested, and no news
+}
 DELIVERY_S: Final = 120
 LARGEST_BYTES: Final = 500
 PAUSE_S: Final = 0.002

@@ -32,6 +32,7 @@ def brokers_on(server: Server, folder: Path, path: str) -> list[BrokerProcess]:
                 "zookeeper.connect": f"{server.address}{path}",
                 "zookeeper.session.timeout.ms": "2000",
                 "broker.id": str(id),
+                "offsets.topic.replication.factor": "1",
             },
         )
         for id in range(1, BROKERS + 1)

@@ -212,6 +212,7 @@ def committed(cluster: ThreeBrokers, topic: str, count: int) -> list[str]:
     settings: dict[str, Any] = {
         "bootstrap.servers": cluster.bootstrap,
         "group.id": "nobody",
+        "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
@@ -237,8 +238,10 @@ def test_scenario_24_a_decided_transaction_is_finished_once_by_the_next_coordina
     ensemble: Ensemble, tmp_path: Path
 ) -> None:
     with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC, 1)
-        leader = cluster.leader(TOPIC)
+        cluster.create_topic(TOPIC)
+        # The controller must hear the coordinator, or the in-sync set cannot lose the leader.
+        partition = next(n for n in range(3) if cluster.leader(TOPIC, n) != cluster.controller)
+        leader = cluster.leader(TOPIC, partition)
         id = transactional_id_of(cluster, leader)
         producer = Producer(
             {
@@ -253,7 +256,7 @@ def test_scenario_24_a_decided_transaction_is_finished_once_by_the_next_coordina
         producer.begin_transaction()
         names = [f"n-{number}" for number in range(10)]
         for name in names:
-            producer.produce(TOPIC, name.encode(), partition=0)
+            producer.produce(TOPIC, name.encode(), partition=partition)
         assert producer.flush(30) == 0
         coordinator = coordinator_of(cluster, id)
         assert coordinator != leader
@@ -266,7 +269,7 @@ def test_scenario_24_a_decided_transaction_is_finished_once_by_the_next_coordina
         cluster.start(coordinator)
         cluster.wait_until_all_in_sync()
         producer.begin_transaction()
-        producer.produce(TOPIC, b"next", partition=0)
+        producer.produce(TOPIC, b"next", partition=partition)
         producer.commit_transaction(30)
         assert committed(cluster, TOPIC, len(names) + 1) == [*names, "next"]
         cluster.assert_replicas_equal()

@@ -30,7 +30,7 @@ from tests.store.zookeeper_server import Ensemble
 
 ZOOKEEPER: Final = "zookeeper"
 IDS: Final = (1, 2, 3)
-SESSION_MS: Final = 1_500
+SESSION_MS: Final = 2_500
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": str(SESSION_MS),
     "zookeeper.connection.timeout.ms": "30000",
@@ -50,6 +50,8 @@ SETTINGS: Final = {
 }
 ROUTED: Final = str(Path(__file__).with_name("routed_ottla.py"))
 RECOVERY_S: Final = 60.0
+RETRY: Final = {"max_tries": -1, "max_delay": 0.5}
+"""Of the session that looks: scenarios take the quorum away, and bring it back."""
 
 
 class PartitionState(NamedTuple):
@@ -87,7 +89,12 @@ class ThreeBrokers:
             for id in IDS
         }
         self._stack = ExitStack()
-        self._zookeeper = KazooClient(hosts=ensemble.address, timeout=4.0)
+        self._zookeeper = KazooClient(
+            hosts=ensemble.address,
+            timeout=4.0,
+            connection_retry=RETRY,
+            command_retry={**RETRY, "deadline": RECOVERY_S},
+        )
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -189,7 +196,7 @@ class ThreeBrokers:
 
     def node(self, path: str) -> dict[str, Any] | None:
         try:
-            content, _ = self._zookeeper.get(self.path + path)
+            content, _ = self._zookeeper.retry(self._zookeeper.get, self.path + path)
         except NoNodeError:
             return None
         found: dict[str, Any] = json.loads(content)
@@ -197,7 +204,7 @@ class ThreeBrokers:
 
     def children(self, path: str) -> list[str]:
         try:
-            return sorted(self._zookeeper.get_children(self.path + path))
+            return sorted(self._zookeeper.retry(self._zookeeper.get_children, self.path + path))
         except NoNodeError:
             return []
 
@@ -212,7 +219,7 @@ class ThreeBrokers:
 
     @property
     def controller_epoch(self) -> int:
-        content, _ = self._zookeeper.get(f"{self.path}/controller_epoch")
+        content, _ = self._zookeeper.retry(self._zookeeper.get, f"{self.path}/controller_epoch")
         return int(content)
 
     def state(self, topic: str, partition: int = 0) -> PartitionState:

@@ -224,11 +224,11 @@ def test_settings_changed_while_it_runs_reach_the_controllers_rules() -> None:
             one = await plane.start(1)
             await one.controller.create_topics([NewTopic("t")], 5_000)
             unclean = {"unclean.leader.election.enable": "true"}
-            await one.controller.configs.change_broker(None, lambda _: unclean)
+            await one.shared.configs.change_broker(None, lambda _: unclean)
             await until(lambda: one.loop.state.rules.unclean_leader_election_enable)
-            await one.controller.configs.change_topic("t", lambda _: unclean)
+            await one.shared.configs.change_topic("t", lambda _: unclean)
             await until(lambda: one.loop.state.unclean == {"t": True})
-            await one.controller.configs.change_topic("t", lambda _: {})
+            await one.shared.configs.change_topic("t", lambda _: {})
             await until(lambda: one.loop.state.unclean == {})
 
     run(story())

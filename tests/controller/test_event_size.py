@@ -8,16 +8,20 @@ from ottla.controller.event_size import partition_count
 from ottla.controller.events import (
     BalanceDue,
     DeletionRequested,
+    Elected,
     ElectionKind,
     ElectionRequested,
     Event,
+    LiveBrokersChanged,
     MorePartitions,
     NewTopic,
     PartitionCreationRequested,
+    PartitionsReloaded,
     TopicCreationRequested,
+    TopicsReloaded,
 )
 from ottla.controller.state import ControllerState, PartitionAssignment, TopicAssignment
-from ottla.model.ids import BrokerId, TopicId, TopicPartition
+from ottla.model.ids import BrokerId, ControllerEpoch, TopicId, TopicPartition
 
 ME = BrokerId(1)
 STATE = ControllerState(
@@ -29,6 +33,9 @@ STATE = ControllerState(
         for name, size in (("small", 2), ("wide", 500))
     },
 )
+NEW = {
+    "new": TopicAssignment(TopicId(int=9), dict.fromkeys(range(3), PartitionAssignment((ME,))), 1)
+}
 CASES: dict[str, tuple[Event, int]] = {
     "topics of so many partitions": (
         TopicCreationRequested(1, (NewTopic("a", 7), NewTopic("b", 5))),
@@ -50,6 +57,10 @@ CASES: dict[str, tuple[Event, int]] = {
     ),
     "an election of all": (ElectionRequested(1, ElectionKind.PREFERRED), 502),
     "balance": (BalanceDue(), 502),
+    "brokers that join or leave": (LiveBrokersChanged({}), 502),
+    "a new controller": (Elected(ControllerEpoch(1), 0, {}, STATE.topics), 502),
+    "topics found in the store": (TopicsReloaded(frozenset({"small", "new"}), NEW), 503),
+    "a topic that grew": (PartitionsReloaded("new", NEW["new"]), 3),
 }
 
 

@@ -185,7 +185,7 @@ def _create(actor: Actor, words: list[str]) -> Event:
         int(pairs.get("replicas", -1)),
         manual,
         config,
-        topic_id(name),
+        topic_id(f"{name}2" if name in actor.state.topics else name),  # a new one each time
         PlacementRandomness(0, 0),
     )
     return TopicCreationRequested(actor.request_id(), (new,), "validate-only" in rest)
@@ -335,7 +335,7 @@ def render(step: Step) -> Iterator[str]:
     yield from (f"write  {_op(op)}" for op in step.writes)
     for send in step.sends:
         yield from _send(send)
-    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer in step.replies)
+    yield from (f"reply  {id_}: {_answer(answer)}" for id_, answer, _ in step.replies)
     yield from (f"warn   {text}" for text in step.warnings)
 
 

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from ottla.api.add_offsets_to_txn import API as ADD_OFFSETS
 from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS
@@ -20,10 +19,13 @@ from ottla.api.api import Api
 from ottla.api.dispatch import Dispatch
 from ottla.api.end_txn import API as END
 from ottla.api.init_producer_id import API as INIT
-from ottla.api.services import Identity, Services
+from ottla.api.services import BrokerContext, Services
 from ottla.broker.broker_links import LocalLink
 from ottla.broker.coordinators import Coordinators
 from ottla.broker.environment import Environment
+from ottla.broker.transaction_coordinator import ClusterAccess
+from ottla.config.listeners import Listeners
+from ottla.controller.controller import Controller
 from ottla.coordinator.request_queues import Link
 from ottla.coordinator.txn.state import Producer
 from ottla.log.follower_append import append_as_follower
@@ -36,10 +38,10 @@ from ottla.protocol.wire import Fields
 from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.authorizer import Authorizer
-from ottla.shared_state.producer_ids import ProducerIds
 from ottla.store.memory import Ensemble, MemoryStore
 from tests.fakes.api_side import Caller
 from tests.fakes.data_side import TOPIC_ID, DataSide, data_side
+from tests.fakes.shared_state import shared_state
 
 A, B = BrokerId(0), BrokerId(1)
 BOTH = (A, B)
@@ -73,24 +75,19 @@ class OneBroker:
         self.id = side.broker_id
         self._cluster = cluster
         world = Environment(side.clock, Random(1), side.disk, lambda _: side.store, side.pool)
-        controller = SimpleNamespace(producer_ids=ProducerIds(store, self.id))
+        shared = shared_state(store, side.config, self.id)
+        cluster_access = ClusterAccess(self, side.store, shared.producer_ids.next)
         self.coordination = Coordinators(
-            world,
-            side.config,
-            side.data,
-            SimpleNamespace(controller=controller),  # type: ignore[arg-type]
-            tasks.create_task,
-            links=self,
-            store=side.store,
+            world, side.config, side.data, cluster_access, tasks.create_task
         )
         self.groups, self.txns = self.coordination.groups, self.coordination.txns
         self.services = Services(
-            identity=Identity(self.id, "c", SimpleNamespace(inter_broker="I")),  # type: ignore[arg-type]
-            clock=side.clock,
+            broker=BrokerContext(self.id, "c", Listeners.of(side.config.current), side.clock),
             config=side.config,
             authorizer=Authorizer(),
             metadata=side.metadata,
-            controller=controller,  # type: ignore[arg-type]
+            controller=cast(Controller, None),
+            shared=shared,
             replicas=side.services,
             groups=self.groups,
             txns=self.txns,

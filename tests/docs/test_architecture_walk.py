@@ -45,6 +45,7 @@ PACKAGES: Final = [
 # ... unless it is listed here.
 NOT_HOPS: Final = {
     # counts and times
+    "api/throttling.py",
     "net/request_metrics.py",
     "controller/runtime/metrics.py",
     "coordinator/group/metrics.py",

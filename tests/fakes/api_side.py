@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ottla.api.api import Api
 from ottla.api.dispatch import Dispatch
-from ottla.api.services import Identity, Services
+from ottla.api.services import BrokerContext, Services
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
 from ottla.coordinator.group.service import Groups
@@ -24,6 +24,7 @@ from ottla.protocol import wire
 from ottla.security.authorizer import Authorizer
 from tests.fakes.data_side import ME, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.shared_state import shared_state
 
 _numbers = itertools.count(1)
 
@@ -82,12 +83,14 @@ class ApiSide:
     def __init__(self, data: DataSide, tasks: asyncio.TaskGroup) -> None:
         self.data = data
         self.services = Services(
-            identity=Identity(data.broker_id, "cluster", Listeners.of(data.config.current)),
-            clock=data.clock,
+            broker=BrokerContext(
+                data.broker_id, "cluster", Listeners.of(data.config.current), data.clock
+            ),
             config=data.config,
             authorizer=Authorizer(),
             metadata=data.metadata,
             controller=cast(Controller, None),
+            shared=shared_state(data.store, data.config, data.broker_id),
             replicas=data.services,
             groups=cast(Groups, None),
             txns=cast(Transactions, None),

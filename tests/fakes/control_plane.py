@@ -21,7 +21,7 @@ from ottla.api.interbroker import (
     stop_replica,
     update_metadata,
 )
-from ottla.api.services import Identity, Services
+from ottla.api.services import BrokerContext, Services, SharedState
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
@@ -40,13 +40,13 @@ from ottla.net.request_slot import Peer
 from ottla.protocol import wire
 from ottla.replica.transitions import EpochFence, PartitionStop, PartitionTransition
 from ottla.security.authorizer import Authorizer
-from ottla.shared_state.acl_store import AclStore
-from ottla.shared_state.config_store import ConfigStore
-from ottla.shared_state.producer_ids import ProducerIds
+from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.shared_state.registration import Registration, create_root_nodes
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
 from ottla.store.port import Store
+from tests.fakes.inline_pool import InlinePool
+from tests.fakes.shared_state import shared_state
 from tests.fakes.virtual_loop import LoopClock
 
 APIS: dict[int, Api] = {
@@ -122,18 +122,22 @@ class Node:
     metadata: MetadataCache
     loop: ControllerLoop
     controller: Controller
+    shared: SharedState
     registry: Registry
     held: FakeReplicas
+    quotas: ClientQuotas
 
     def context(self, call: wire.Call, listener: str = "PLAINTEXT") -> Context:
         peer = Peer("127.0.0.1", 1, listener, "PLAINTEXT")
         services = Services(
-            identity=Identity(self.id, "the-cluster", Listeners.of(self.config.current)),
-            clock=self.clock,
+            broker=BrokerContext(
+                self.id, "the-cluster", Listeners.of(self.config.current), self.clock
+            ),
             config=self.config,
             authorizer=Authorizer(),
             metadata=self.metadata,
             controller=self.controller,
+            shared=self.shared,
             replicas=self.held,  # type: ignore[arg-type]
             groups=self.held,  # type: ignore[arg-type]
             txns=self.held,  # type: ignore[arg-type]
@@ -211,11 +215,11 @@ class ControlPlane:
         node = self._build(BrokerId(id), settings or {}, store, clock or LoopClock())
         self.wires.nodes[node.id] = node
         await create_root_nodes(store, None, Random(0))
-        await node.controller.configs.load()
+        await node.shared.configs.load()
         node.held.broker_epoch = await node.registration.register()
         self._running[node.id] = [
             self._tasks.create_task(node.loop.run(None)),
-            self._tasks.create_task(node.controller.configs.run()),
+            self._tasks.create_task(node.shared.configs.run()),
         ]
         await node.loop.first_election_done.wait()
         return node
@@ -228,20 +232,20 @@ class ControlPlane:
         registration.describe([EndpointNode("PLAINTEXT", f"host{id}", 9092)], None)
         metadata = MetadataCache(id)
         measures = ControllerMetrics(registry, clock)
-        loop = ControllerLoop(store, self.wires, registration, clock, dice, metrics=measures)
+        loop = ControllerLoop(
+            store, self.wires, registration, clock, dice, metrics=measures, pool=InlinePool()
+        )
         controller = Controller(
             loop,
             config,
-            ConfigStore(store, config, id),
-            ProducerIds(store, id),
             MetadataWaiter(metadata),
-            acls=AclStore(store, Authorizer()),
             dice=dice,
         )
-        held = FakeReplicas()
+        shared, held = shared_state(store, config, id), FakeReplicas()
         return Node(
-            id, store, clock, registration, config, metadata, loop, controller, registry, held
-        )
+            id, store, clock, registration, config, metadata, loop, controller, shared, registry,
+            held, shared.quotas,
+        )  # fmt: skip
 
     async def kill(self, id: int) -> None:
         """The process is gone and its session with it."""

@@ -154,6 +154,30 @@ def test_settings_look_the_same(ours: Ours, theirs: KafkaTools, words: tuple[str
     assert ours("kafka-configs", *words) == theirs.done("kafka-configs", *words)
 
 
+@pytest.mark.spec("TOOL-18", "SEC-07")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--entity-type", "users", "--entity-name", "q u"),
+        ("--entity-type", "users", "--entity-default"),
+        ("--entity-type", "clients", "--entity-name", "q"),
+        ("--entity-type", "users", "--entity-name", "q", "--entity-type", "clients",
+         "--entity-default"),
+    ],
+)  # fmt: skip
+def test_quotas_look_the_same(ours: Ours, theirs: KafkaTools, words: tuple[str, ...]) -> None:
+    quotas = ("--add-config", "producer_byte_rate=900000000,request_percentage=150.5")
+    undo = ("--delete-config", "producer_byte_rate,request_percentage")
+    said = theirs.done("kafka-configs", "--alter", *words, *quotas)
+    shown = ours("kafka-configs", "--describe", *words)
+    assert "producer_byte_rate" in shown
+    assert shown == theirs.done("kafka-configs", "--describe", *words)
+    ours("kafka-configs", "--alter", *words, *undo)
+    assert "producer_byte_rate" not in theirs.done("kafka-configs", "--describe", *words)
+    assert ours("kafka-configs", "--alter", *words, *quotas) == said
+    theirs.done("kafka-configs", "--alter", *words, *undo)
+
+
 @pytest.mark.spec("TOOL-18")
 def test_changed_settings_of_groups_look_the_same(ours: Ours, theirs: KafkaTools) -> None:
     names = ("consumer.session.timeout.ms", "consumer.heartbeat.interval.ms")

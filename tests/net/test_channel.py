@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import struct
 from collections.abc import Callable
@@ -405,3 +406,37 @@ async def test_a_retired_connection_answers_what_it_started_and_closes() -> None
     await a_pass()
     assert busy.replies == [1]
     assert busy.transport.closed
+
+
+@pytest.mark.spec("SEC-07", "WIRE-14")
+async def test_a_throttled_connection_is_answered_and_then_not_read_for_a_while() -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
+        if number_of(frame) == 1:
+            slot.throttle(500)
+            slot.throttle(200)
+        slot.reply([reply(number_of(frame))])
+
+    rig = Rig()
+    line, other = rig.connect(answer), rig.connect(echo)
+    line.send(request(1) + request(2))
+    assert line.replies == [1], "the reply is not delayed"
+    assert line.transport.paused
+    other.send(request(3))
+    assert other.replies == [3], "others are not slowed down"
+    await asyncio.sleep(0.499)
+    assert line.replies == [1]
+    await asyncio.sleep(0.01)
+    assert line.replies == [1, 2]
+    assert not line.transport.paused
+
+
+async def test_a_throttled_connection_may_be_closed() -> None:
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
+        slot.throttle(60_000)
+        slot.reply([reply(number_of(frame))])
+
+    line = Rig().connect(answer)
+    line.send(request(1))
+    line.channel.connection_lost(None)
+    await asyncio.sleep(61)
+    assert line.replies == [1]

@@ -12,6 +12,7 @@ import pytest
 from ottla.model.clock import SystemClock
 from ottla.net.listener import RequestSlot
 from ottla.net.outbound_connection import OutboundConnection, OutboundLimits, backoff_ms
+from tests.fakes.manual_time import ManualClock
 from tests.net.frames import number_of, reply, request
 from tests.net.loopback import Served, serving, until
 from tests.net.rig import Parked, a_pass, echo
@@ -131,3 +132,29 @@ def test_the_pause_doubles_up_to_its_bound_and_differs_between_peers() -> None:
         assert max(drawn) <= ceiling
         assert min(drawn) >= ceiling // 2
         assert len(drawn) > 1
+
+
+@pytest.mark.real_loop
+async def test_a_login_is_renewed_on_a_new_connection_before_it_expires() -> None:
+    clock, handshakes, parked = ManualClock(1_000), [], Parked()
+
+    async def handshake(_: object) -> int:
+        handshakes.append(clock.mono_ms())
+        return 60_000
+
+    async with serving(parked) as served:
+        link = OutboundConnection("127.0.0.1", served.port, clock, Random(1), handshake=handshake)
+        first = asyncio.ensure_future(link.call(request(1)))
+        await until(lambda: 1 in parked.slots)
+        clock.ns += 58_000 * 1_000_000
+        assert link.post([request(9)]) is None, "nothing more is sent on it"
+        second = asyncio.ensure_future(link.call(request(2)))
+        await a_pass()
+        parked.answer(1)
+        assert await first == reply(1)[4:], "what was sent is answered"
+        await until(lambda: 2 in parked.slots)
+        parked.answer(2)
+        assert await second == reply(2)[4:]
+        assert handshakes == [1_000, 59_000]
+        link.close()
+        await until(lambda: served.listener.connection_count == 0)

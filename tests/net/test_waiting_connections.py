@@ -96,3 +96,42 @@ def test_who_leaves_while_waiting_is_forgotten_and_who_is_turned_away_hears_why(
     waiting.close_waiting("A", "the end")
     assert (gone.evicted, stays.evicted, other.evicted) == (None, "the end", None)
     assert len(waiting) == 1
+
+
+@pytest.mark.spec("SEC-09", "NET-39")
+def test_an_address_over_its_rate_waits_and_others_do_not() -> None:
+    waiting, limits = (
+        WaitingConnections(ConnectionCounts()),
+        NetLimits(socket_listen_backlog_size=2),
+    )
+    rates = {"10.0.0.1": 1.0}
+    waiting.rate_of_address = rates.get
+    callers = [Caller() for _ in range(4)]
+    assert decisions(waiting, limits, *callers) == [
+        AdmissionDecision.NOW,
+        AdmissionDecision.LATER,
+        AdmissionDecision.LATER,
+        AdmissionDecision.NEVER,
+    ]
+    other = Caller(address="10.0.0.2")
+    assert decisions(waiting, limits, other) == [AdmissionDecision.NOW]
+    found, wait_ms = waiting.next(limits, 0)
+    assert found is None
+    assert 0 < wait_ms <= 1_001
+    assert waiting.next(limits, wait_ms)[0] is callers[1]
+    assert waiting.next(limits, wait_ms)[0] is None
+    rates.clear()
+    assert waiting.next(limits, wait_ms) == (callers[2], 0), "the quota is gone"
+    assert len(waiting) == 0
+
+
+def test_a_connection_that_waits_for_its_address_may_go() -> None:
+    waiting, limits = WaitingConnections(ConnectionCounts()), NetLimits()
+    waiting.rate_of_address = {"10.0.0.1": 1.0}.get
+    callers = [Caller() for _ in range(3)]
+    decisions(waiting, limits, *callers)
+    assert waiting.remove(callers[1])
+    assert not waiting.remove(callers[1])
+    waiting.close_waiting("A", "closed")
+    assert callers[2].evicted == "closed"
+    assert len(waiting) == 0

@@ -93,6 +93,14 @@ async def test_a_follower_that_never_comes_is_a_timeout() -> None:
         assert values_of(await side.read(0, replica_id=OTHER)) == [b"a"], "it stays appended"
 
 
+async def test_a_leader_out_of_touch_with_the_store_sends_clients_to_look_for_another() -> None:
+    async with data_side() as side:
+        await side.lead(replicas=TWO)
+        side.hosted.environment.store_contact.is_overdue = True
+        late = await side.start_append(b"a", acks=-1, timeout_ms=700)
+        assert late.error_code is ErrorCode.not_leader_or_follower
+
+
 @pytest.mark.spec("DLY-28")
 async def test_a_produce_with_no_time_to_wait_is_told_so_at_once() -> None:
     async with data_side() as side:

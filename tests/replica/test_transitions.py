@@ -146,6 +146,21 @@ async def test_a_later_topic_of_the_same_name_is_not_taken_for_this_one() -> Non
         assert await become(side, state(1, topic_id=NO_TOPIC_ID)) is ErrorCode.none
 
 
+async def test_the_log_of_an_earlier_topic_of_that_name_is_set_aside_after_a_restart() -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        await side.lead()
+        await side.start_append(b"of the earlier topic")
+        disk.kill()
+    async with data_side(disk=disk) as side:
+        later = state(0, leader=OTHER, topic_id=UUID(int=8), is_new=True)
+        assert await become(side, later) is ErrorCode.none
+        partition = side.hosted.get(TP)
+        assert (partition.log.topic_id, partition.log.end_offset) == (UUID(int=8), 0)
+        [stray] = [name for name in disk.list(Path("/data")) if name.endswith("-stray")]
+        assert stray.startswith("t-0.")
+
+
 async def test_a_log_from_before_topics_had_ids_takes_the_one_it_is_told() -> None:
     disk = ForgettingDisk()
     async with data_side(disk=disk) as side:

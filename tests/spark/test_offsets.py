@@ -81,7 +81,7 @@ def test_bad_offsets_are_refused_by_the_name_of_the_option(text: str) -> None:
         parse_offsets("startingOffsets", text)
 
 
-@pytest.mark.parametrize("text", ['{"a": {"0": -1}}', '{"a": 1}', "x"])
+@pytest.mark.parametrize("text", ['{"a": {"0": -4}}', '{"a": 1}', "x"])
 def test_bad_times_are_refused_by_the_name_of_the_option(text: str) -> None:
     with pytest.raises(UserError, match="endingOffsetsByTimestamp"):
         parse_times("endingOffsetsByTimestamp", text)

@@ -138,7 +138,7 @@ def test_the_strategy_says_what_a_time_in_the_future_means() -> None:
         ("startingOffsets", "newest"),
         ("startingOffsets", "{"),
         ("startingTimestamp", "yesterday"),
-        ("startingTimestamp", "-1"),
+        ("startingTimestamp", "-4"),
         ("startingOffsetsByTimestamp", "earliest"),
         ("startingOffsetsByTimestampStrategy", "earliest"),
         ("failOnDataLoss", "perhaps"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.config.client import ConsumerConfig, ProducerConfig
 from ottla.model.errors import UserError
 from ottla.spark.parsed_options import ParsedOptions, parse_duration_ms
 
@@ -42,11 +43,33 @@ def test_a_flag_is_true_or_false() -> None:
 
 def test_settings_of_the_client_are_taken_out_and_those_we_decide_refused() -> None:
     given = ParsedOptions({"kafka.Bootstrap.Servers": "a:1", "kafka.acks": "1"}, KNOWN)
-    assert given.client({}, "sink") == {"bootstrap.servers": "a:1", "acks": "1"}
+    assert given.client({}, "sink", ProducerConfig) == {"bootstrap.servers": "a:1", "acks": "1"}
     with pytest.raises(UserError, match=r"kafka.acks is set by the sink itself: because"):
-        given.client({"acks": "because"}, "sink")
+        given.client({"acks": "because"}, "sink", ProducerConfig)
     with pytest.raises(UserError, match=r"kafka\.bootstrap\.servers is missing"):
-        ParsedOptions({}, KNOWN).client({}, "sink")
+        ParsedOptions({}, KNOWN).client({}, "sink", ProducerConfig)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metric.reporters",
+        "ssl.engine.factory.class",
+        "sasl.kerberos.service.name",
+        "acks",
+        "my.url",
+    ],
+)
+def test_settings_of_java_clients_that_have_no_effect_here_are_accepted(name: str) -> None:
+    given = ParsedOptions({"kafka.bootstrap.servers": "a:1", f"kafka.{name}": "x"}, KNOWN)
+    assert given.client({}, "source", ConsumerConfig) == {"bootstrap.servers": "a:1"}
+
+
+def test_properties_of_a_table_are_let_through_and_a_mistake_in_its_options_is_not() -> None:
+    table = {"provider": "ottla", "owner": "ann", "transient_lastDdlTime": "1", "a": "b"}
+    assert ParsedOptions({**table, "maxOffsets": "7"}, KNOWN).number("maxOffsets") == 7
+    with pytest.raises(UserError, match="did you mean maxOffsets"):
+        ParsedOptions({**table, "maxOffset": "7"}, KNOWN)
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_records_that_are_gone_fail_the_query_unless_that_is_allowed(cluster: Cl
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit is set by the source"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger='0'"),
         ({"subscribe": "no-such-topic"}, "subscribe: there is no topic no-such-topic"),
-        ({"assign": '{"no-such-topic":[7]}'}, "assign: there is no partition no-such-topic-7"),
+        ({"assign": '{"no-such-topic":[7]}'}, "assign: there is no topic no-such-topic"),
     ],
 )
 def test_a_bad_option_of_a_batch_is_an_error_that_names_it_without_a_traceback(

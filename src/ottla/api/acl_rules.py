@@ -27,7 +27,7 @@ def store_of(ctx: Context) -> AclStore:
     if not ctx.services.authorizer.in_force:
         message = "No authorizer is configured: set authorizer.class.name."
         raise KafkaError(ErrorCode.security_disabled, message)
-    return ctx.services.controller.acls
+    return ctx.services.shared.acls
 
 
 def read_rule(entry: Any) -> Rule:

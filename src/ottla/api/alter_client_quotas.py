@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -14,32 +15,32 @@ from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity, quota_text
+from ottla.shared_state.quota_store import Change
 
 KEY: Final = 49
 SLICE: Final = 20
-"""Entities altered before the loop may run other tasks."""
+"""Entries checked before the loop may run other tasks."""
 
 
 async def alter_client_quotas(request: Request, ctx: Context) -> Fields:
-    entries = []
+    results: list[Fields] = []
+    accepted: dict[QuotaEntity, Change] = {}
     async for entry in in_slices(request.entries, SLICE):
         code, message = ErrorCode.none, None
         try:
-            await _alter(entry, ctx, validate_only=request.validate_only)
+            entity = entity_of(entry.entity)
+            _check_ip(entity)
+            if entity in accepted:
+                raise KafkaError(ErrorCode.invalid_request, "Duplicate client quota entity")
+            accepted[entity] = partial(_changed, _changes(entity, entry.ops))
         except KafkaError as refusal:
             code, message = refusal.code, refusal.message
-        entries.append(_result(entry, code, message))
-    return {"throttle_time": 0, "entries": entries}
-
-
-async def _alter(entry: Any, ctx: Context, *, validate_only: bool) -> None:
-    entity = entity_of(entry.entity)
-    _check_ip(entity)
-    changes = _changes(entity, entry.ops)
-    store = ctx.services.controller.configs.quotas
+        results.append(_result(entry, code, message))
+    store = ctx.services.shared.configs.quotas
     assert store is not None, "the quota store is built with the broker"
-    if not validate_only:
-        await store.change(entity, lambda settings: _changed(settings, changes))
+    if not request.validate_only:
+        await store.change(accepted)
+    return {"throttle_time": 0, "entries": results}
 
 
 def _check_ip(entity: QuotaEntity) -> None:
@@ -67,7 +68,7 @@ def _changes(entity: QuotaEntity, ops: Any) -> dict[str, str | None]:
     return changes
 
 
-def _changed(settings: Mapping[str, str], changes: Mapping[str, str | None]) -> Mapping[str, str]:
+def _changed(changes: Mapping[str, str | None], settings: Mapping[str, str]) -> Mapping[str, str]:
     merged = {**settings, **changes}
     return {key: text for key, text in merged.items() if text is not None}
 

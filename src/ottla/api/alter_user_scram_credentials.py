@@ -16,8 +16,7 @@ from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.net.error_log import escaped
 from ottla.security.acl import Operation
-from ottla.security.sasl.credentials import MECHANISM_NAMES
-from ottla.security.sasl.scram import ITERATIONS_MAX, ITERATIONS_MIN, Credential
+from ottla.security.sasl.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISM_NAMES, Credential
 
 KEY: Final = 51
 SALT_MAX_BYTES: Final = 1_024
@@ -89,7 +88,7 @@ async def _alter(ctx: Context, user: str, items: list[Any]) -> None:
                 )
         return changed
 
-    await ctx.services.controller.configs.change_user(user, change)
+    await ctx.services.shared.configs.change_user(user, change)
     audit.info(
         "credentials changed: principal=%s host=%s user=%r",
         ctx.peer.principal, ctx.peer.address, escaped(user),

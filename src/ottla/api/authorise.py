@@ -73,7 +73,7 @@ def uses_broker_listener(peer: Peer, services: Services) -> bool:
     """
     if services.config.current.zookeeper_connect is None:
         return False
-    listeners = services.identity.listeners
+    listeners = services.broker.listeners
     return peer.listener in (listeners.inter_broker, listeners.control_plane)
 
 

@@ -71,13 +71,13 @@ def broker_of(ctx: Context, name: str) -> BrokerId | None:
         return None
     if not name.isdigit():
         raise KafkaError(ErrorCode.invalid_request, f"Broker id must be an integer: {name}")
-    if int(name) != ctx.services.identity.broker_id:
+    if int(name) != ctx.services.broker.broker_id:
         raise KafkaError(
             ErrorCode.invalid_request,
-            f"Unexpected broker id, expected {ctx.services.identity.broker_id} or empty string, "
+            f"Unexpected broker id, expected {ctx.services.broker.broker_id} or empty string, "
             f"but received {name}",
         )
-    return ctx.services.identity.broker_id
+    return ctx.services.broker.broker_id
 
 
 async def alter_topic(
@@ -89,7 +89,7 @@ async def alter_topic(
     known_topic(ctx, name)
     change(ctx.services.config.topic_overrides(name))
     if not dry:
-        await ctx.services.controller.configs.change_topic(name, change)
+        await ctx.services.shared.configs.change_topic(name, change)
 
 
 def group_name(resource: Resource) -> str:
@@ -105,14 +105,14 @@ async def alter_group(
     """As for a topic; the group need not exist."""
     change(ctx.services.config.group_overrides(name))
     if not dry:
-        await ctx.services.controller.configs.change_group(name, change)
+        await ctx.services.shared.configs.change_group(name, change)
 
 
 async def alter_broker(
     ctx: Context, broker: BrokerId | None, overrides: Overrides, *, dry: bool
 ) -> None:
     if not dry:
-        await ctx.services.controller.configs.change_broker(broker, lambda _: overrides)
+        await ctx.services.shared.configs.change_broker(broker, lambda _: overrides)
 
 
 async def answer_each(

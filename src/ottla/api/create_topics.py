@@ -56,7 +56,7 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
         )
     else:
         for names in sliced(created):
-            await controller.configs.load_topics(names)
+            await ctx.services.shared.configs.load_topics(names)
             await asyncio.sleep(0)
     results = [  # encoded one by one: a thousand topics have dozens of settings each
         wire.encode_part(ctx.call, "topics", _result(name, outcomes[name], config, ctx))

@@ -25,7 +25,7 @@ async def describe_client_quotas(request: Request, ctx: Context) -> Fields:
             "entity": entity_fields(entity),
             "values": [{"key": key, "value": value} for key, value in sorted(quotas.items())],
         }
-        async for entity, quotas in in_slices(ctx.services.quotas.quotas.items())
+        async for entity, quotas in in_slices(ctx.services.shared.quotas.quotas.items())
         if _matches(entity, filters, strict=request.strict)
     ]
     return {

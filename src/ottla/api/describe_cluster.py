@@ -31,7 +31,7 @@ async def describe_cluster(request: Request, ctx: Context) -> Fields:
         "error_code": ErrorCode.none,
         "error_message": None,
         "endpoint_type": BROKERS,
-        "cluster_id": ctx.services.identity.cluster_id,
+        "cluster_id": ctx.services.broker.cluster_id,
         "controller_id": NO_BROKER if image.controller_id is None else image.controller_id,
         "brokers": [
             {

@@ -10,13 +10,13 @@ from ottla.api.authorise import on_cluster
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
-from ottla.security.sasl.credentials import MECHANISM_NUMBERS, ScramCredentials
+from ottla.security.sasl.scram import MECHANISM_NUMBERS, ScramCredentials
 
 KEY: Final = 50
 
 
 async def describe_user_scram_credentials(request: Request, ctx: Context) -> Fields:
-    credentials = ctx.services.controller.configs.credentials
+    credentials = ctx.services.shared.configs.credentials
     named = Counter([item.name async for item in in_slices(request.users or ())])
     users = named or Counter(credentials.users())
     results = [_result(credentials, name, users[name]) async for name in in_slices(users)]

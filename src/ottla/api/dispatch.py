@@ -126,7 +126,7 @@ class Dispatch:
         self, call: Call, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int
     ) -> None:
         memory = self._memory
-        if self._services.quotas.in_force and not slot.peer.is_broker:
+        if self._services.shared.quotas.in_force and not slot.peer.is_broker:
             work = TimedWork(work, call, slot, self._services)
         if size < COUNTED_FROM_BYTES:
             started = self._spawn(work)

@@ -90,7 +90,9 @@ def _serve(
         _refuse_follower(call, slot, session_request.partitions)
         return
     try:
-        fetching = services.replicas.sessions.begin(session_request, services.clock.mono_ms())
+        fetching = services.replicas.sessions.begin(
+            session_request, services.broker.clock.mono_ms()
+        )
     except KafkaError as refusal:
         slot.reply(_parts(fetch_reply(call, 0, refusal.code, NO_SESSION, ())))
         return
@@ -146,7 +148,7 @@ class _Fetch:
 
     def read_changes(self, changes: SessionChanges) -> None:
         """Read what has changed in a follower's session."""
-        now_ms, epoch = self._services.clock.mono_ms(), self._terms.replica_epoch
+        now_ms, epoch = self._services.broker.clock.mono_ms(), self._terms.replica_epoch
         partitions = self._fetching.begin_changes(changes, epoch, now_ms)
         reads = self._services.replicas.reads
         parked = reads.fetch_changes(partitions, changes, self._terms, self._answer)
@@ -174,19 +176,21 @@ class _Fetch:
     def _throttle(self, fetched: list[PartitionFetchResult]) -> int:
         """The throttle time; then nothing of this is sent, and its bytes are not counted."""
         services = self._services
-        if not services.quotas.in_force or self._terms.from_follower:
+        if not services.shared.quotas.in_force or self._terms.from_follower:
             return 0
         size = sum(result.size for result in fetched)
         delay_ms = throttle(self._call, self._slot, services, (Quota.FETCH, size))
         if delay_ms:
             client = client_of(self._slot.peer.principal, self._call.client_id)
-            services.quotas.take_back(Quota.FETCH, client, size, services.clock.mono_ms())
+            services.shared.quotas.take_back(
+                Quota.FETCH, client, size, services.broker.clock.mono_ms()
+            )
         return delay_ms
 
     def _reply(self, fetched: list[PartitionFetchResult]) -> Generator[None, None, None]:
         session_id = NO_SESSION
         changed: list[PartitionFetchResult] = []
-        now_ms = self._services.clock.mono_ms()
+        now_ms = self._services.broker.clock.mono_ms()
         for reply_session, part in self._fetching.finish_in_slices(fetched, now_ms):
             session_id = reply_session
             changed += part
@@ -199,7 +203,7 @@ class _Fetch:
 
 def _max_bytes(call: Call, peer: Peer, services: Services) -> int:
     """The most bytes of a reply; not more than a quota allows at once."""
-    most, quotas = services.config.current.fetch_max_bytes, services.quotas
+    most, quotas = services.config.current.fetch_max_bytes, services.shared.quotas
     if not quotas.in_force or peer.is_broker:
         return most
     client = client_of(peer.principal, call.client_id)

@@ -27,7 +27,7 @@ async def init_producer_id(request: Request, ctx: Context) -> Fields:
     if (request.producer_id == NO_PRODUCER) != (request.producer_epoch == NO_EPOCH):
         raise KafkaError(ErrorCode.invalid_request)
     if request.transactional_id is None:
-        fresh = await ctx.services.controller.producer_ids.next()
+        fresh = await ctx.services.shared.producer_ids.next()
         return _fields(ErrorCode.none, Producer(fresh, 0), NOBODY)
     expected = Producer(ProducerId(request.producer_id), request.producer_epoch)
     init_request = InitProducerIdRequest(

@@ -19,7 +19,7 @@ LABELS: Final = frozenset(state.label for state in TxnState)
 
 
 async def list_transactions(request: Request, ctx: Context) -> Fields:
-    now_ms = ctx.services.clock.wall_ms()
+    now_ms = ctx.services.broker.clock.wall_ms()
     id_pattern = request.transactional_id_pattern
     matches = compiled(id_pattern) if id_pattern else None
     states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)

@@ -163,7 +163,7 @@ def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
             {"node_id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
             for node in image.nodes(ctx.peer.listener)
         ],
-        "cluster_id": ctx.services.identity.cluster_id,
+        "cluster_id": ctx.services.broker.cluster_id,
         "controller_id": -1 if image.controller_id is None else image.controller_id,
         "cluster_authorized_operations": operations.on_cluster(ctx)
         if with_operations

@@ -5,7 +5,7 @@ Owns no state. Each field is the interface of one layer below; handlers use noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.config.dynamic import DynamicConfig
@@ -19,27 +19,39 @@ from ottla.model.ids import BrokerId
 from ottla.replica.services import ReplicaServices
 from ottla.security.authorizer import Authorizer
 from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.shared_state.acl_store import AclStore
+from ottla.shared_state.config_store import ConfigStore
+from ottla.shared_state.producer_ids import ProducerIds
 
 
-class Identity(NamedTuple):
-    """The broker's id, its cluster and its listeners."""
+class BrokerContext(NamedTuple):
+    """The broker's id, its cluster, its listeners and its clock."""
 
     broker_id: BrokerId
     cluster_id: str
     listeners: Listeners
+    clock: Clock
+
+
+class SharedState(NamedTuple):
+    """State of the cluster in the metadata store, which any broker may read and change."""
+
+    configs: ConfigStore
+    acls: AclStore
+    producer_ids: ProducerIds
+    quotas: ClientQuotas
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     """The services of a broker."""
 
-    identity: Identity
-    clock: Clock
+    broker: BrokerContext
     config: DynamicConfig
     authorizer: Authorizer
     metadata: MetadataCache
     controller: Controller
+    shared: SharedState
     replicas: ReplicaServices
     groups: Groups
     txns: Transactions
-    quotas: ClientQuotas = field(default_factory=ClientQuotas)

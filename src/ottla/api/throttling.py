@@ -30,11 +30,11 @@ EXCEEDED: Final = "The throttling quota has been exceeded."
 
 def throttle(call: Call, slot: RequestSlot, services: Services, *used: tuple[Quota, int]) -> int:
     """Record what a request used, and mute its connection; the throttle time for its reply."""
-    quotas = services.quotas
+    quotas = services.shared.quotas
     if not quotas.in_force or slot.peer.is_broker:
         return 0
     client = client_of(slot.peer.principal, call.client_id)
-    return throttle_client(client, slot, quotas, services.clock, *used)
+    return throttle_client(client, slot, quotas, services.broker.clock, *used)
 
 
 def throttle_client(
@@ -53,7 +53,7 @@ def throttle_client(
 
 def throttled(call: Call, slot: RequestSlot, services: Services, fields: Fields) -> Fields:
     """The fields of a reply with its throttle time, which may be there already (mutations)."""
-    if not services.quotas.in_force:
+    if not services.shared.quotas.in_force:
         return fields
     own = fields.get("throttle_time", 0)
     own_ms = own if isinstance(own, int) else 0
@@ -67,8 +67,8 @@ class MutationQuota:
     """Counts the partitions that one request creates or deletes (KIP-599)."""
 
     def __init__(self, ctx: Context, strict_since: int) -> None:
-        self._quotas = ctx.services.quotas
-        self._clock = ctx.services.clock
+        self._quotas = ctx.services.shared.quotas
+        self._clock = ctx.services.broker.clock
         self._client = client_of(ctx.peer.principal, ctx.call.client_id)
         self._strict = ctx.call.version >= strict_since
         self.delay_ms = 0
@@ -94,8 +94,8 @@ class TimedWork(Coroutine[Any, Any, None]):
     ) -> None:
         self._work = work
         self._client = client_of(slot.peer.principal, call.client_id)
-        self._quotas = services.quotas
-        self._clock = services.clock
+        self._quotas = services.shared.quotas
+        self._clock = services.broker.clock
 
     def send(self, value: Any) -> Any:
         started_ns = self._clock.mono_ns()

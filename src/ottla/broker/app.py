@@ -2,7 +2,7 @@
 
 Owns the order. Each step that opens something registers at once how it is closed, so a failure
 half-way leaves nothing open and a stop needs no list of its own. `_open`, read from top to bottom,
-lists the parts of a broker.
+lists the parts of a broker, and `_begin` the order in which they start.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
-from ottla.api.services import Identity, Services
+from ottla.api.services import BrokerContext, Services
 from ottla.broker.broker_links import BrokerLinks
 from ottla.broker.control_plane import ControlPlane
 from ottla.broker.coordinators import Coordinators
@@ -30,6 +30,7 @@ from ottla.broker.listeners import ListenerSet
 from ottla.broker.memory import memory_shares
 from ottla.broker.metadata_store import choose_store, open_store
 from ottla.broker.metrics_server import MetricsServer
+from ottla.broker.transaction_coordinator import ClusterAccess
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
@@ -44,7 +45,6 @@ from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
-from ottla.store.port import Store
 
 
 def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
@@ -87,6 +87,16 @@ def task_starter(tasks: asyncio.TaskGroup) -> Callable[[Coroutine[Any, Any, None
 
 
 log = logging.getLogger(__name__)
+
+
+class _Parts(NamedTuple):
+    """What a broker consists of, connected and not yet running."""
+
+    control: ControlPlane
+    data: DataPlane
+    coordination: Coordinators
+    security: ListenerSecurity
+    listeners: ListenerSet
 
 
 class App:
@@ -153,27 +163,26 @@ class App:
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
-        coordination = self._coordinators(data, control, links, store, tasks)
+        access = ClusterAccess(links, store, control.shared.producer_ids.next)
+        coordination = Coordinators(environment, self.dynamic, data, access, tasks.create_task)
         services = Services(
-            Identity(*identity[:2], listeners), environment.clock, self.dynamic, authorizer,
-            metadata, control.controller, data.services, coordination.groups, coordination.txns,
-            control.quotas,
+            BrokerContext(*identity[:2], listeners, environment.clock), self.dynamic, authorizer,
+            metadata, control.controller, control.shared, data.services, coordination.groups,
+            coordination.txns,
         )  # fmt: skip
-        network = self._network()
-        links.answer = dispatch = Dispatch(services, spawn, memory=network.buffers.admission)
-        security = ListenerSecurity(
-            self.dynamic, control.configs.credentials, environment, network, dispatch
-        )
-        security.links = links.security
-        stack.callback(security.close)
-        listener_set = ListenerSet(network, dispatch, environment.host_name, security)
-        stack.push_async_callback(listener_set.stop)
-        await listener_set.bind(listeners)
+        network = self._network(control)
+        links.answer = Dispatch(services, spawn, memory=network.buffers.admission)
+        listener_set, security = await self._bind(stack, control, links, network)
         control.registration.log_dirs = identity.log_dirs
+        await self._begin(stack, tasks, _Parts(control, data, coordination, security, listener_set))
+
+    async def _begin(self, stack: AsyncExitStack, tasks: asyncio.TaskGroup, parts: _Parts) -> None:
+        """Register this broker, start its loops and serve clients."""
+        control, data, coordination, security, listener_set = parts
         await self._register(control, data, listener_set.advertised)
         publish = partial(self._publish_endpoints, control)
-        listener_changes = listener_set.apply_changes(self.dynamic, publish)
-        _run(stack, tasks, [*control.loops(), *data.loops(), listener_changes, security.run()])
+        changes = listener_set.apply_changes(self.dynamic, publish)
+        _run(stack, tasks, [*control.loops(), *data.loops(), changes, security.run()])
         await self._wait_for_metadata(control, listener_set)
         stack.push_async_callback(listener_set.stop)  # on a clean stop: before the loops end
         stack.callback(data.services.reads.stop_waiting)
@@ -191,25 +200,28 @@ class App:
         stack.callback(links.close)
         return links
 
+    async def _bind(
+        self, stack: AsyncExitStack, control: ControlPlane, links: BrokerLinks, network: Network
+    ) -> tuple[ListenerSet, ListenerSecurity]:
+        """The listening sockets, not served yet, and what secures them."""
+        environment, answer = self._environment, links.answer
+        assert answer is not None
+        security = ListenerSecurity(
+            self.dynamic, control.configs.credentials, environment, network, answer
+        )
+        security.links = links.security
+        stack.callback(security.close)
+        listener_set = ListenerSet(network, answer, environment.host_name, security)
+        stack.push_async_callback(listener_set.stop)
+        await listener_set.bind(Listeners.of(self.config))
+        return listener_set, security
+
     async def _wait_for_metadata(self, control: ControlPlane, listener_set: ListenerSet) -> None:
         if self.config.zookeeper_connect is not None:
             await listener_set.serve()  # the controller may be another broker, which calls us
         await control.controller.wait_started()
 
-    def _coordinators(
-        self,
-        data: DataPlane,
-        control: ControlPlane,
-        links: BrokerLinks,
-        store: Store,
-        tasks: asyncio.TaskGroup,
-    ) -> Coordinators:
-        environment, spawn = self._environment, tasks.create_task
-        return Coordinators(
-            environment, self.dynamic, data, control, spawn, links=links, store=store
-        )
-
-    def _network(self) -> Network:
+    def _network(self, control: ControlPlane) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
         memory_bytes = self._environment.memory_bytes
         network = Network(
@@ -218,6 +230,7 @@ class App:
             RequestMetrics(self.registry, names, self._environment.clock),
             self._environment.pool,
         )
+        network.waiting_connections.rate_of_address = control.quotas.connection_rate
         self.dynamic.on_broker(lambda _, config: network.apply(net_limits(config, memory_bytes)))
         return network
 

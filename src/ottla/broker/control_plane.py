@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from typing import Any, Self
 
+from ottla.api.services import SharedState
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
 from ottla.broker.environment import Environment
+from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Listeners
 from ottla.controller.controller import Controller
@@ -21,12 +23,14 @@ from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.controller.runtime.metrics import ControllerMetrics
 from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
+from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 from ottla.security.authorizer import Authorizer
 from ottla.security.quotas.client_quotas import ClientQuotas
+from ottla.security.quotas.metrics import register_metrics
 from ottla.security.quotas.rates import Windows
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
@@ -47,6 +51,12 @@ class ControllerLinks:
         self._links = links
         self._listener = listener
         self.reply_ms = reply_ms
+
+    @classmethod
+    def of(cls, config: BrokerConfig, links: BrokerLinks) -> Self:
+        listeners = Listeners.of(config)
+        listener = listeners.control_plane or listeners.inter_broker
+        return cls(links, listener, config.controller_socket_timeout_ms)
 
     def open(self, broker: BrokerState) -> Link:
         if broker.id == self._links.broker_id:
@@ -76,24 +86,19 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
-        self.quotas = ClientQuotas(
-            Windows(settings.quota_window_num, settings.quota_window_size_seconds * 1000),
-            Windows(
-                settings.controller_quota_window_num,
-                settings.controller_quota_window_size_seconds * 1000,
-            ),
-        )
+        self.quotas = _client_quotas(settings, registry, environment.clock)
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
-        listeners = Listeners.of(settings)
-        control_listener = listeners.control_plane or listeners.inter_broker
+        producer_ids = ProducerIds(store, links.broker_id)
+        self.shared = SharedState(self.configs, self.acls, producer_ids, self.quotas)
         self.loop = ControllerLoop(
             store,
-            ControllerLinks(links, control_listener, settings.controller_socket_timeout_ms),
+            ControllerLinks.of(settings, links),
             self.registration,
             environment.clock,
             environment.dice,
             metrics=ControllerMetrics(registry, environment.clock),
+            pool=environment.pool,
         )
         self.channel = ControllerChannel(links, lambda: self.loop.active_id, self._read_address)
         """Requests of this broker to the active controller."""
@@ -101,10 +106,7 @@ class ControlPlane:
         self.controller = Controller(
             self.loop,
             config,
-            self.configs,
-            ProducerIds(store, links.broker_id),
             MetadataWaiter(metadata),
-            acls=self.acls,
             dice=environment.dice,
             forwarder=None if alone else Forwarder(self.channel, environment.clock),
         )
@@ -165,6 +167,17 @@ class ControlPlane:
             if node is None
             else _address(BrokerNode.decode(node.data).endpoints, self.links.listener)
         )
+
+
+def _client_quotas(config: BrokerConfig, registry: Registry, clock: Clock) -> ClientQuotas:
+    quotas = ClientQuotas(
+        Windows(config.quota_window_num, config.quota_window_size_seconds * 1000),
+        Windows(
+            config.controller_quota_window_num, config.controller_quota_window_size_seconds * 1000
+        ),
+    )
+    register_metrics(quotas, registry, clock.mono_ms)
+    return quotas
 
 
 def _address(endpoints: Iterable[EndpointNode], listener: str) -> Address | None:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from ottla.broker.control_plane import ControlPlane
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.environment import Environment
 from ottla.broker.memory import memory_shares
-from ottla.broker.transaction_coordinator import ClusterAccess, Links, build_transaction_coordinator
+from ottla.broker.transaction_coordinator import ClusterAccess, build_transaction_coordinator
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
 from ottla.coordinator.group.memory import GroupMemory
@@ -27,7 +26,6 @@ from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.coordinator.runtime import Runtime, RuntimeContext
 from ottla.model.ids import CONSUMER_OFFSETS
 from ottla.protocol.records.compression import Codec
-from ottla.store.port import Store
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
@@ -38,11 +36,8 @@ class Coordinators:
         environment: Environment,
         config: DynamicConfig,
         data: DataPlane,
-        control: ControlPlane,
+        cluster: ClusterAccess,
         spawn: Spawn,
-        *,
-        links: Links,
-        store: Store,
     ) -> None:
         context = RuntimeContext(data.hosted, data.metadata, data.timers, spawn)
         counts = Counts()
@@ -51,8 +46,7 @@ class Coordinators:
         self.groups = Groups(groups, ConsumerGroups(groups, data.hosted.environment))
         txns = build_transaction_coordinator(
             config, data, context, self.groups.runtime,
-            cluster=ClusterAccess(links, store, control.controller.producer_ids.next),
-            spawn=spawn, memory_bytes=environment.memory_bytes,
+            cluster=cluster, spawn=spawn, memory_bytes=environment.memory_bytes,
         )  # fmt: skip
         self.txns = txns.service
         self._txn_coordinator = txns

@@ -53,7 +53,7 @@ from ottla.replica.transitions import Transitions
 from ottla.security.quotas.rates import Windows
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
-from ottla.store.port import Store, StoreError, StoreUnavailable
+from ottla.store.port import Session, Store, StoreError, StoreUnavailable
 
 
 async def load_kernels(threads: ThreadPool) -> None:
@@ -165,12 +165,14 @@ class DataPlane:
         )
 
     def _listen(self) -> None:
-        """Have this called when logs fail, settings change or a partition is no longer followed."""
+        """Have this called when logs fail, settings change, a partition is no longer followed or
+        the session with the metadata store changes."""
         self._directories.on_failure = self._directory_failed
         self.hosted.on_fault = self._log_failed
         self.hosted.listeners.append(self.fetchers)
         self._config.on_broker(self._broker_settings_changed)
         self._config.on_topic(self._topic_settings_changed)
+        self._store.on_session(self._session_changed)
 
     async def load(self) -> None:
         """Open every log; the controller sends the role of each replica later."""
@@ -228,6 +230,13 @@ class DataPlane:
         await self._maintenance.write(
             [*checkpoints.recovery_points(), *checkpoints.start_offsets()]
         )
+
+    def _session_changed(self, state: Session) -> None:
+        contact = self._replica_environment.store_contact
+        if state in (Session.OVERDUE, Session.EXPIRED):
+            contact.is_overdue = True
+        elif state is Session.CONNECTED:
+            contact.is_overdue = False
 
     def _broker_epoch(self) -> BrokerEpoch:
         return self.services.transitions.broker_epoch

@@ -26,7 +26,8 @@ from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store
 
 POOL_THREADS: Final = 4
-"""For work that may block: fsync, recompression, compaction, cold reads."""
+"""For work that may block: fsync, recompression, compaction, cold reads, large decisions of the
+controller."""
 OPEN_FILES_MAX: Final = 2_000
 """Log files kept open, at most half of what the system allows: connections need the rest."""
 

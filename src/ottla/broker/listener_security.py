@@ -24,8 +24,7 @@ from ottla.model.errors import UserError
 from ottla.net.connection import Connection
 from ottla.net.network import Network
 from ottla.net.request_slot import Answer
-from ottla.security.sasl.credentials import ScramCredentials
-from ottla.security.sasl.scram import NONCE_BYTES
+from ottla.security.sasl.scram import NONCE_BYTES, ScramCredentials
 from ottla.security.sasl.server import ListenerSettings, SaslServer
 from ottla.security.tls.contexts import ServerTls
 
@@ -65,8 +64,8 @@ class ListenerSecurity:
         """TLS of a listener; a UserError says why it cannot be served."""
         if endpoint.protocol not in ENCRYPTED:
             return None
-        if self._network.handshakes is None and self._environment.pool is not None:
-            self._network.handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, "ottla-tls")
+        if self._network.tls.executor is None and self._environment.pool is not None:
+            self._network.tls.executor = ThreadPoolExecutor(HANDSHAKE_THREADS, "ottla-tls")
         settings = tls_settings(self._config.current, endpoint)
         try:
             tls = ServerTls(settings, with_login=endpoint.protocol in WITH_LOGIN)
@@ -112,7 +111,7 @@ class ListenerSecurity:
                 await self._refresh_links(self.links)
 
     def close(self) -> None:
-        executor = self._network.handshakes
+        executor = self._network.tls.executor
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
 
@@ -181,7 +180,7 @@ class ListenerSecurity:
         self._check_now.set()  # as in Kafka, setting the same values again reads the files again
 
     def _count(self, name: str, outcome: str) -> None:
-        self._network.authentication_counter(name, outcome).value += 1
+        self._network.metrics.authentication_counter(name, outcome).value += 1
 
     def _nonce(self) -> str:
         return base64.b64encode(self._environment.random_bytes(NONCE_BYTES)).decode()

@@ -1,4 +1,4 @@
-"""The command line: `ottla <command>`, `ottla <noun> <verb>`, a file each.
+"""The command line: `ottla <command>`, `ottla <noun> <verb>`, a folder for each noun.
 
 Never imports the broker, except `serve`, whose work that is.
 
@@ -14,10 +14,12 @@ Never imports the broker, except `serve`, whose work that is.
 - `watch_view`  the same tables again and again; `activity` is what changed in between (pure)
 - `completion`  what shells offer; `confirmation` asks before something is destroyed
 - `setting_names`  suggestions for misspelt settings
+- `secure_start`  what `serve --secure` makes at the first start
 - `serve`     runs a broker; alone in reading its options without typer
 - `produce`, `consume`, `delete_records`, `doctor`, `top`, `kafka_commands`: commands without a noun
-- `topics`, `configs`, `groups`, `offsets`, `transactions`, `acls`, `brokers`, `cluster`,
-  `reassign`, `perf`, `log`, `metadata`, `zookeeper`: nouns, with a file for each verb
+- `topics`, `configs`, `groups`, `offsets`, `transactions`, `acls`, `quotas`, `users`, `certs`,
+  `brokers`, `cluster`, `reassign`, `perf`, `log`, `metadata`, `zookeeper`: nouns, a folder
+  each
 - `records`   lines to records and back, for `produce` and `consume`
 - `diagnosis` what is wrong with a cluster, for `doctor` and `cluster health`
 - `kafka`     Kafka's own commands over the same functions

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.cluster.health import COLUMNS
+from ottla.cli.cluster.show import COLUMNS
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.diagnosis.checks import ALL, Severity, examined

@@ -10,11 +10,9 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from socket import getfqdn
 from typing import Final
 
-from ottla.cli.users.offline import set_credential
-from ottla.cli.users.password import generated_password
+from ottla.cli.users.offline import generated_password, set_credential
 from ottla.config.properties import load
 from ottla.model.clock import SystemClock
 from ottla.security.tls.authority import LOCAL, make_directory, write_private
@@ -46,7 +44,7 @@ def prepare(directory: Path, file: Path | None, sets: list[str]) -> list[str]:
     if (directory / CLIENT_FILE).exists():
         return secure
     password = generated_password()
-    hosts = list(dict.fromkeys([*LOCAL, getfqdn()]))
+    hosts = list(dict.fromkeys([*LOCAL, os.uname().nodename]))
     now_s = SystemClock().wall_ms() / 1e3
     make_directory(directory, now_s, hosts=hosts, clients=[ADMIN], password=generated_password())
     config = load(file, environment=os.environ, sets=[*secure, *sets]).config

@@ -123,18 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--metrics-port", metavar="N", help="serve Prometheus metrics over HTTP here"
     )
-    parser.add_argument(
-        "--log-level",
-        choices=LOG_LEVELS,
-        default="info",
-        help="log messages of this level and above (info)",
-    )
-    parser.add_argument(
-        "--log-format",
-        choices=LOG_FORMATS,
-        default="text",
-        help="log to stderr as text or as JSON lines (text)",
-    )
+    _add_logging_options(parser)
     parser.add_argument(
         "--secure",
         nargs="?",
@@ -149,3 +138,18 @@ def _parser() -> argparse.ArgumentParser:
         help="print a sample server.properties and exit",
     )
     return parser
+
+
+def _add_logging_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="info",
+        help="log messages of this level and above (info)",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=LOG_FORMATS,
+        default="text",
+        help="log to stderr as text or as JSON lines (text)",
+    )

@@ -39,6 +39,7 @@ _LOGIN: Final = "tokens are read when a connection is made"
 _TIERED: Final = "tiered storage is not offered"
 _METRICS: Final = "metrics are read from metrics.port"
 _ZK_ACL: Final = "nodes in ZooKeeper have no ACLs"
+_ZK_TLS: Final = "ZooKeeper is reached without TLS"
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "alter.config.policy.class.name": _JAVA,
@@ -90,8 +91,10 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "telemetry.": _METRICS,
     "unclean.leader.election.interval.ms": _KRAFT,
     "unstable.": "every offered version is stable",
+    "zookeeper.clientCnxnSocket": _ZK_TLS,
     "zookeeper.metadata.migration.": _KRAFT,
     "zookeeper.set.acl": _ZK_ACL,
+    "zookeeper.ssl.": _ZK_TLS,
 }
 """A name that ends in a dot stands for all names with that prefix."""
 

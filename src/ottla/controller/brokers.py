@@ -120,9 +120,22 @@ def on_leader_and_isr_reply(state: ControllerState, event: LeaderAndIsrReplied) 
         state, failed_directories={**state.failed_directories, event.broker: failed}
     )
     _take_offline(draft, [Replica(tp, event.broker) for tp in lost - failed_before])
+    _let_follow(draft, event.broker, lost - failed_before)
     replicas.move(draft, [Replica(tp, event.broker) for tp in recovered], ReplicaState.ONLINE)
     _elect_where_possible(draft)
     return draft.step()
+
+
+def _let_follow(draft: Draft, broker: BrokerId, lost: Iterable[TopicPartition]) -> None:
+    """Try once more now that they are out of the in-sync sets.
+
+    A replica that was listed in sync and has no log, because its broker died before it made one,
+    may begin with an empty log as a follower. One on a failed disk replies with the error again.
+    """
+    for tp in sorted(lost):
+        leadership = draft.partition(tp).leadership
+        if leadership is not None and leadership.leader >= 0 and broker not in leadership.isr:
+            draft.requests.follow_instead(broker, tp)
 
 
 def start_replicas(draft: Draft, brokers: Iterable[BrokerId]) -> None:

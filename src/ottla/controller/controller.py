@@ -46,9 +46,6 @@ from ottla.delay.slices import in_slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicId, TopicPartition
-from ottla.shared_state.acl_store import AclStore
-from ottla.shared_state.config_store import ConfigStore
-from ottla.shared_state.producer_ids import ProducerIds
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -65,11 +62,8 @@ class Controller:
         self,
         loop: ControllerLoop,
         config: DynamicConfig,
-        configs: ConfigStore,
-        producer_ids: ProducerIds,
         metadata_waiter: MetadataWaiter,
         *,
-        acls: AclStore,
         dice: Random,
         forwarder: Forwarder | None = None,
     ) -> None:
@@ -77,10 +71,7 @@ class Controller:
         self.forwarder = forwarder
         """For requests that only the active controller answers; None if there is one broker."""
         self._config = config
-        self.configs = configs
-        self.producer_ids = producer_ids
         self.metadata_waiter = metadata_waiter
-        self.acls = acls
         self._dice = dice
         loop.set_rules(TopicRules.of(config.current))
         config.on_broker(self._broker_settings_changed)
@@ -131,11 +122,17 @@ class Controller:
     async def auto_create(
         self, names: Sequence[str], timeout_ms: int
     ) -> dict[str, Created | KafkaError]:
-        """Create topics on first use: with defaults, internal topics with their own settings."""
+        """Create topics on first use: with defaults, internal topics with their own settings.
+
+        It raises nothing: a broker that stops being the active controller meanwhile refuses each.
+        """
         if self.is_active:
             live = len(self._loop.state.live)
             new = [automatic(name, self._config.current, live) for name in names]
-            answer = await self.create_topics(new, timeout_ms)
+            try:
+                answer = await self.create_topics(new, timeout_ms)
+            except KafkaError as refusal:
+                answer = dict.fromkeys(names, refusal)
         elif self.forwarder is not None:
             live = len(self.metadata_waiter.image.brokers)
             new = [automatic(name, self._config.current, live) for name in names]
@@ -284,9 +281,7 @@ class Controller:
         return topic._replace(id=new_topic_id(self._dice), randomness=randomness)
 
     def _broker_settings_changed(self, _: BrokerConfig, now: BrokerConfig) -> None:
-        rules = TopicRules.of(now)
-        if rules != self._loop.state.rules:
-            self._loop.set_rules(rules)
+        self._loop.set_rules(TopicRules.of(now))
 
     def _topic_settings_changed(self, name: str) -> None:
         overrides = self._config.topic_overrides(name)

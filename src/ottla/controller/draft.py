@@ -62,8 +62,8 @@ class Draft:
             version = partition.leadership.version + 1
         self.put(tp, replace(partition, leadership=replace(leadership, version=version)))
 
-    def reply(self, request_id: int, answer: object) -> None:
-        self._replies.append(Reply(request_id, answer))
+    def reply(self, request_id: int, answer: object, *, at_once: bool = False) -> None:
+        self._replies.append(Reply(request_id, answer, at_once))
 
     def warn(self, text: str) -> None:
         """Log this as a warning once the step is committed."""

@@ -67,6 +67,8 @@ class Reply(NamedTuple):
 
     request_id: int
     answer: object
+    at_once: bool = False
+    """False: wait a moment until the live brokers have received the requests of the same step."""
 
 
 class Step(NamedTuple):

@@ -5,24 +5,29 @@ Owns an upper estimate. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ottla.controller.events import (
     DeletionRequested,
+    Elected,
     ElectionRequested,
     Event,
     IsrChangeRequested,
     LeaderAndIsrReplied,
     PartitionCreationRequested,
+    PartitionsReloaded,
     ReassignmentRequested,
     StatesChanged,
     StatesReloaded,
     StopReplicaReplied,
     TopicCreationRequested,
+    TopicsReloaded,
     UncleanElectionEnabled,
 )
-from ottla.controller.state import ControllerState
+from ottla.controller.state import ControllerState, TopicAssignment
 
 
-def partition_count(state: ControllerState, event: Event) -> int:
+def partition_count(state: ControllerState, event: Event) -> int:  # noqa: C901 - one case per event
     match event:
         case TopicCreationRequested():
             default = state.rules.num_partitions
@@ -46,8 +51,19 @@ def partition_count(state: ControllerState, event: Event) -> int:
             return _topic_size(state, event.topic)
         case ElectionRequested() if event.partitions is not None:
             return len(event.partitions)
+        case PartitionsReloaded():
+            return len(event.topic.partitions)
+        case Elected():  # the state has nothing yet
+            return _size(event.topics)
+        case TopicsReloaded():
+            deleted = state.topics.keys() - event.names
+            return _size(event.new) + sum(_topic_size(state, name) for name in deleted)
         case _:  # may concern all partitions
-            return sum(len(topic.partitions) for topic in state.topics.values())
+            return _size(state.topics)
+
+
+def _size(topics: Mapping[str, TopicAssignment]) -> int:
+    return sum(len(topic.partitions) for topic in topics.values())
 
 
 def _topic_size(state: ControllerState, name: str) -> int:

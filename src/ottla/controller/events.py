@@ -255,3 +255,20 @@ Event: TypeAlias = (
     | ShutdownRequested
     | ReassignmentRequested
 )
+
+
+def request_ids(event: object) -> tuple[int, ...]:
+    """The requests that wait for the outcome of this event."""
+    match event:
+        case DeletionRequested():
+            return tuple(event.request_ids.values())
+        case (
+            TopicCreationRequested()
+            | PartitionCreationRequested()
+            | ElectionRequested()
+            | IsrChangeRequested()
+            | ShutdownRequested()
+            | ReassignmentRequested()
+        ):
+            return () if event.request_id is None else (event.request_id,)
+    return ()

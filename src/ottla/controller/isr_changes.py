@@ -48,7 +48,7 @@ def on_isr_change_requested(state: ControllerState, event: IsrChangeRequested) -
             changed.append(tp)
         results[topic_id, number] = result
     draft.requests.metadata(state.brokers, changed)
-    draft.reply(event.request_id, results)
+    draft.reply(event.request_id, results, at_once=True)
     reassignment.resume(draft, changed)
     return draft.step()
 

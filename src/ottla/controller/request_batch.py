@@ -46,6 +46,11 @@ class RequestBatch:
         stopped = self._stopped.setdefault(broker, {})
         stopped[tp] = stopped.get(tp, False) or delete
 
+    def follow_instead(self, broker: BrokerId, tp: TopicPartition) -> None:
+        """A replica that is not served there need not be stopped; it may follow again."""
+        self._stopped.get(broker, {}).pop(tp, None)
+        self.leader_and_isr((broker,), tp)
+
     def metadata(self, brokers: Iterable[BrokerId], tps: Iterable[TopicPartition]) -> None:
         partitions = tuple(tps)
         for broker in brokers:
@@ -85,8 +90,8 @@ class RequestBatch:
                 yield LeaderAndIsr(broker, led, broker in self._full)
         yield from self._metadata(state)
         for broker in sorted(self._stopped.keys() & live):
-            replicas = tuple(_stopped(state, self._stopped[broker]))
-            yield StopReplica(broker, replicas)
+            if replicas := tuple(_stopped(state, self._stopped[broker])):
+                yield StopReplica(broker, replicas)
 
     def _metadata(self, state: ControllerState) -> Iterator[UpdateMetadata]:
         """Brokers with the same updates share one request."""

@@ -28,6 +28,7 @@ from ottla.controller.state import (
     Leadership,
     PartitionAssignment,
     PartitionState,
+    Replicas,
     ReplicaState,
     TopicAssignment,
 )
@@ -81,11 +82,13 @@ def _remove_restarted(draft: Draft, event: Elected) -> set[TopicPartition]:
         if name in draft.state.deletions:
             continue
         for number, partition in topic.partitions.items():
-            now = partition.leadership
-            restarted = () if now is None else _registered_after(now, event)
-            if now is None or not restarted:
-                continue
             tp = TopicPartition(name, number)
+            now = draft.partition(tp).leadership  # without brokers that lost their disks
+            if partition.leadership is None or now is None:
+                continue
+            restarted = _registered_after(partition.leadership.written, now.isr, event)
+            if not restarted:
+                continue
             stayed = tuple(b for b in now.isr if b in event.brokers and b not in restarted)
             choice = election.when_offline(
                 partition.replicas, stayed or now.isr, event.brokers.keys(), unclean_allowed=False
@@ -100,13 +103,9 @@ def _remove_restarted(draft: Draft, event: Elected) -> set[TopicPartition]:
     return renewed
 
 
-def _registered_after(leadership: Leadership, event: Elected) -> set[BrokerId]:
-    """Brokers of the ISR that registered after this state was written."""
-    return {
-        id
-        for id in leadership.isr
-        if id in event.brokers and event.brokers[id].epoch > leadership.written
-    }
+def _registered_after(written: int, isr: Replicas, event: Elected) -> set[BrokerId]:
+    """Brokers of the ISR that registered after this write of its state."""
+    return {id for id in isr if id in event.brokers and event.brokers[id].epoch > written}
 
 
 def _elect_leaders(draft: Draft, event: Elected, tps: list[TopicPartition]) -> None:

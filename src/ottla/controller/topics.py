@@ -55,6 +55,11 @@ def on_topic_creation_requested(state: ControllerState, event: TopicCreationRequ
     budget = _budget(state, event)
     metric_names = {topic_rules.metric_name(name): name for name in state.topics}
     for new in event.topics:
+        existing = state.topics.get(new.name)
+        if existing is not None and existing.id == new.id != NO_TOPIC_ID:
+            factor = len(existing.partitions[0].replicas)  # an earlier attempt met a conflict
+            answer[new.name] = Created(new.id, len(existing.partitions), factor)
+            continue
         try:
             assignment = _assignment(draft, new, budget, metric_names)
         except KafkaError as refusal:

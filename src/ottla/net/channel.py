@@ -186,13 +186,13 @@ class Channel(asyncio.BufferedProtocol):
             return
         if principal is not None:
             self.peer.principal = principal
-        self._network.authentication_counter(self.listener_name, "successful").value += 1
+        self._network.metrics.authentication_counter(self.listener_name, "successful").value += 1
 
     def on_insecure(self, reason: str, error: Exception | None) -> None:
         """TLS has failed: close the connection after the alert that was sent to the client."""
         if self.connection.closed:
             return
-        self._network.authentication_counter(self.listener_name, "failed").value += 1
+        self._network.metrics.authentication_counter(self.listener_name, "failed").value += 1
         self._network.error_log.closed(self.peer, reason)
         self._close()
 

@@ -98,7 +98,7 @@ class Listener:
         network, tls = self._network, self._context.tls
         assert tls is not None
         return TlsConnection(
-            self._channel(), tls.session, room=network.tls_room, run=network.run_handshake,
+            self._channel(), tls.session, room=network.tls.room, run=network.tls.run,
             is_server=True,
         )  # fmt: skip
 

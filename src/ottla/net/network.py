@@ -24,7 +24,7 @@ from ottla.net.reply_memory import ReplyMemory
 from ottla.net.request_metrics import UNKNOWN, RequestMetrics
 from ottla.net.request_slot import Peer
 from ottla.net.run_queue import RunQueue
-from ottla.net.tls.connection import READ_BYTES
+from ottla.net.tls.connection import TlsResources
 from ottla.net.waiting_connections import AdmissionDecision, NewConnection, WaitingConnections
 
 
@@ -70,8 +70,7 @@ class Network:
         self.in_turn = False  # a turn is being taken: it will flush `dirty` itself
         self.dirty: list[LiveConnection] = []
         self._executor = executor
-        self.handshakes: Executor | None = None  # the threads of TLS handshakes
-        self._tls_room: memoryview | None = None
+        self.tls = TlsResources()
         self._empty_waiters: dict[str, list[asyncio.Future[None]]] = {}
         self._listeners = 0
         self._unswept: list[LiveConnection] = []
@@ -144,13 +143,6 @@ class Network:
             listener=listener,
         )
 
-    def authentication_counter(self, listener: str, outcome: str) -> Counter:
-        return self.metrics.registry.counter(
-            f"kafka_server_socketservermetrics_{outcome}_authentication_total",
-            f"Clients whose authentication was {outcome}, by TLS or SASL.",
-            listener=listener,
-        )
-
     def remove(self, connection: LiveConnection, peer: Peer) -> None:
         if self.waiting_connections.remove(connection) or connection not in self.live:
             return  # it was never admitted
@@ -201,16 +193,6 @@ class Network:
 
     def run_blocking(self, work: Callable[[], object]) -> asyncio.Future[Any]:
         return asyncio.get_running_loop().run_in_executor(self._executor, work)
-
-    def run_handshake(self, work: Callable[[], object]) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().run_in_executor(self.handshakes, work)
-
-    @property
-    def tls_room(self) -> memoryview:
-        """Where ciphertext is received, by all connections: it is decrypted at once."""
-        if self._tls_room is None:
-            self._tls_room = memoryview(bytearray(READ_BYTES))
-        return self._tls_room
 
     def _register_metrics(self) -> None:
         gauge = self.metrics.registry.gauge

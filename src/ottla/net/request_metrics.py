@@ -112,6 +112,13 @@ class RequestMetrics:
                 stage.total += ns / NS_PER_MS
             total.counts[0] -= long_in_all
 
+    def authentication_counter(self, listener: str, outcome: str) -> Counter:
+        return self.registry.counter(
+            f"kafka_server_socketservermetrics_{outcome}_authentication_total",
+            f"Clients whose authentication was {outcome}, by TLS or SASL.",
+            listener=listener,
+        )
+
     def watch_loop(self) -> None:
         """Offer the share of time the one loop, network and handlers alike, had nothing to do."""
         idle = IdleShare(self, self._clock)

@@ -382,7 +382,7 @@ class DelayedProduce(Delayed):
     def on_complete(self) -> None:
         work = self._work
         for wait in work.waits:  # timed out
-            work.refuse(wait.position, wait.partition.key, KafkaError(ErrorCode.request_timed_out))
+            work.refuse(wait.position, wait.partition.key, KafkaError(wait.partition.timeout_code))
         work.done(work.outcomes)
 
 

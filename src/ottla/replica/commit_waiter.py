@@ -95,9 +95,13 @@ class CommitWaiter:
         """Time out overdue waits; mostly there are none, because later waits reuse the timer."""
         self._timer = None
         now_ms = self._clock.mono_ms()
-        late: list[tuple[Done, TopicPartition]] = []
+        late: list[tuple[Done, ErrorCode, TopicPartition]] = []
         for key, waits in list(self._waits.items()):
-            late += [(wait.done, key) for wait in waits if wait.expires_ms <= now_ms]
+            late += [
+                (wait.done, wait.partition.timeout_code, key)
+                for wait in waits
+                if wait.expires_ms <= now_ms
+            ]
             left = [wait for wait in waits if wait.expires_ms > now_ms]
             if left:
                 self._waits[key] = left
@@ -105,8 +109,8 @@ class CommitWaiter:
                 del self._waits[key]
         if self._waits:
             self._set_timer(min(w.expires_ms for waits in self._waits.values() for w in waits))
-        for done, key in late:
-            _call(done, ErrorCode.request_timed_out, key)
+        for done, code, key in late:
+            _call(done, code, key)
 
 
 def _call(done: Done, code: ErrorCode, key: TopicPartition) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from ottla.model.clock import Clock
@@ -27,6 +27,14 @@ class ThreadPool(NamedTuple):
         return self.loop.run_in_executor(self.pool, work, *arguments)
 
 
+@dataclass(slots=True)
+class StoreContact:
+    """Whether the metadata store may have ended this broker's session."""
+
+    is_overdue: bool = False
+    """Its leaders may have successors by now; they go on serving until they learn of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaEnvironment:
     broker_id: BrokerId
@@ -34,3 +42,4 @@ class ReplicaEnvironment:
     thread_pool: ThreadPool
     lag_max_ms: int
     """A follower behind for longer than this leaves the in-sync set."""
+    store_contact: StoreContact = field(default_factory=StoreContact)

@@ -245,6 +245,17 @@ class HostedPartition:
         for watcher in tuple(self.watchers.values()):
             watcher.on_change()
 
+    @property
+    def timeout_code(self) -> ErrorCode:
+        """For a client whose records were not committed in time.
+
+        Clients do not look for another leader after REQUEST_TIMED_OUT. They must if this broker has
+        lost contact with the metadata store: it would be the last to learn of its successor.
+        """
+        if self._environment.store_contact.is_overdue:
+            return ErrorCode.not_leader_or_follower
+        return ErrorCode.request_timed_out
+
     def set_isr(self, isr: frozenset[BrokerId], version: int) -> None:
         """The controller has accepted this ISR."""
         self.require_leadership().on_committed(isr, version)

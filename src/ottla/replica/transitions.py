@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from ottla.config.topic import TopicConfig
 from ottla.delay.slices import in_slices
 from ottla.log.directories.directory import LogDirectory
-from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.directories.log_directories import LogDirectories, rename_to_stray
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
@@ -134,6 +134,7 @@ class Transitions:
                 return ErrorCode.unknown_topic_or_partition
             partition = hosted.find(state.key)
             if partition is None:
+                self._rename_stray(state)
                 if self._lacks_its_log(state):
                     return ErrorCode.kafka_storage_error
                 partition = hosted.host(self._log(state))
@@ -176,6 +177,19 @@ class Transitions:
             self._flushes.request(partition)
         self._hosted.advance(partition)
         return ErrorCode.none
+
+    def _rename_stray(self, state: PartitionTransition) -> None:
+        """Set aside the log of an earlier topic of that name, deleted while this broker was down.
+
+        Only before the partition is hosted: later a request for another topic id may be a late one.
+        """
+        stray = self._directories.get(state.key)
+        if stray is not None and not _is_same_topic(stray, state.topic_id):
+            path = rename_to_stray(self._directories, state.key)
+            log.warning(
+                "the log of %s belongs to topic id %s, not %s; renamed to %s",
+                state.key, stray.topic_id, state.topic_id, path,
+            )  # fmt: skip
 
     def _lacks_its_log(self, state: PartitionTransition) -> bool:
         """Whether the in-sync set counts on a log here that does not exist.

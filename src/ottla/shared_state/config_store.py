@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
-from ottla.security.sasl.credentials import ScramCredentials
+from ottla.security.sasl.scram import ScramCredentials
 from ottla.shared_state.change_notifications import (
     NotificationWatch,
     config_change_notification,
@@ -165,7 +165,6 @@ class ConfigStore:
         await self._load_groups(map(paths.plain, await self._store.children(paths.CONFIG_GROUPS)))
         if self.quotas is not None:
             await self.quotas.load_all()
-
         users = [paths.plain(user) for user in await self._store.children(paths.CONFIG_USERS)]
         self.credentials.keep_only(users)
         await self._load_users(users)

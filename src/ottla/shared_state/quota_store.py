@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from ottla.delay.slices import sliced
 from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity, parse_quotas
 from ottla.shared_state.change_notifications import (
+    Rewrite,
     config_change_notification,
-    write_with_notification,
+    rewrite_all,
 )
 from ottla.store import paths
 from ottla.store.nodes import BadNode, ConfigNode
@@ -29,6 +31,8 @@ log = logging.getLogger(__name__)
 KINDS: Final = ("users", "clients", "ips")
 """The first steps of the entity paths that may have quotas."""
 CLIENTS: Final = "clients"
+ENTITIES_AT_ONCE: Final = 50
+"""Nodes in one write."""
 
 Change = Callable[[Mapping[str, str]], Mapping[str, str]]
 
@@ -55,23 +59,20 @@ class QuotaStore:
         }
         self._quotas.follow({**kept, **await self._stored(entities)})
 
-    async def change(self, entity: QuotaEntity, change: Change) -> None:
-        """Write what `change` returns for the stored settings, and apply it here at once."""
-        entity_path = path_of(entity)
-        path = f"/config/{entity_path}"
-        await self._create_parents(path)
+    async def change(self, changes: Mapping[QuotaEntity, Change]) -> None:
+        """Write what each change returns for the stored settings, and apply it here at once."""
+        for some in sliced(list(changes.items()), ENTITIES_AT_ONCE):
+            rewrites = [_rewrite(path_of(entity), change) for entity, change in some]
+            await self._create_parents([rewrite.path for rewrite in rewrites])
+            await rewrite_all(self._store, rewrites)
+            await self.load([path_of(entity) for entity, _ in some])
 
-        def write(node: Node | None) -> Op:
-            data = ConfigNode(change(_settings(path, node))).encode()
-            return Create(path, data) if node is None else Set(path, data, node.version)
-
-        notification = config_change_notification(entity_path)
-        await write_with_notification(self._store, path, write, notification)
-        await self.load([entity_path])
-
-    async def _create_parents(self, path: str) -> None:
-        for parent in paths.ancestors(path):
-            if await self._store.get(parent) is None:
+    async def _create_parents(self, written: Iterable[str]) -> None:
+        """Of the quotas of a user's clients; others have theirs."""
+        parents = sorted({parent for path in written for parent in paths.ancestors(path)})
+        nodes = await self._store.get_many(parents)
+        for parent, node in zip(parents, nodes, strict=True):
+            if node is None:
                 with suppress(NodeExists):  # another broker creates it too
                     await self._store.create(parent, b"")
 
@@ -107,6 +108,16 @@ class QuotaStore:
         return quotas
 
 
+def _rewrite(entity_path: str, change: Change) -> Rewrite:
+    path = f"/config/{entity_path}"
+
+    def write(node: Node | None) -> Op:
+        data = ConfigNode(change(_settings(path, node))).encode()
+        return Create(path, data) if node is None else Set(path, data, node.version)
+
+    return Rewrite(path, write, config_change_notification(entity_path))
+
+
 def path_of(entity: QuotaEntity) -> str:
     """The entity path: the node below /config, and what a change notification names."""
     user, client_id, ip = entity
@@ -135,7 +146,7 @@ def entity_of(path: str) -> QuotaEntity | None:
 
 
 def _step(name: Name) -> str:
-    return DEFAULT.value if name is DEFAULT else paths.sanitized(str(name))
+    return DEFAULT.value if name is DEFAULT else paths.encoded_user(str(name))
 
 
 def _name(step: str) -> Name:

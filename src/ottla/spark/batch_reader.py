@@ -17,6 +17,7 @@ from ottla.model.errors import UserError
 from ottla.spark import partition_offsets, plan, reader
 from ottla.spark.connection import keep, shared
 from ottla.spark.filters import Bounds, bounds
+from ottla.spark.offsets import AtOffsets
 from ottla.spark.options import SourceOptions
 from ottla.spark.user_errors import as_user_errors
 
@@ -55,6 +56,8 @@ class BatchReader(DataSourceReader):
         found = await partition_offsets.initial_partitions(session, options)
         start = await partition_offsets.at(session, options, found)
         end = await partition_offsets.at(session, options, found, end=True)
+        if not options.fail_on_data_loss and isinstance(options.end, AtOffsets):
+            end = await partition_offsets.end_of_logs(session, options, end)
         for tp in sorted(end):
             if start[tp] > end[tp]:
                 raise UserError(

@@ -21,7 +21,9 @@ from ottla.model.ids import Offset, TopicPartition
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""What `-2` and `-1` mean in place of an offset."""
+"""What `-2` and `-1` mean in place of an offset, or of a timestamp."""
+MAX_TIMESTAMP: Final = -3
+"""In place of a timestamp: the record with the latest one."""
 BEGAN: Final = "@began"
 """Stands among the topics of an end; no topic can be named so."""
 
@@ -124,9 +126,9 @@ def parse_offsets(option: str, text: str) -> Offsets:
 
 
 def parse_times(option: str, text: str) -> Offsets:
-    """`{"a": {"0": 1700000000000}}`, milliseconds since 1970, from an option."""
+    """`{"a": {"0": 1700000000000}}`, milliseconds since 1970 or -1, -2, -3, from an option."""
     example = '{"topicA": {"0": 1700000000000}}'
-    return _parse_numbers(option, text, example, least=0)
+    return _parse_numbers(option, text, example, least=MAX_TIMESTAMP)
 
 
 def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:

@@ -22,6 +22,7 @@ from ottla.spark.delays import Delays, parse_delays
 from ottla.spark.offsets import (
     EARLIEST,
     LATEST,
+    MAX_TIMESTAMP,
     AtOffsets,
     AtTimes,
     Edge,
@@ -177,7 +178,7 @@ def sink(options: Mapping[str, str]) -> SinkOptions:
         topic,
         exactly_once=parsed.flag("ottla.exactly.once", True),
         name=_sink_name(parsed),
-        client=parsed.client(SINK_OWNS, "sink"),
+        client=parsed.client(SINK_OWNS, "sink", ProducerConfig),
     )
     _as_option(sink_options.config)
     return sink_options
@@ -200,7 +201,10 @@ def _source(
     limits: Limits | None = None,
 ) -> SourceOptions:
     subscription = _subscription(parsed)
-    client = {"isolation.level": "read_committed", **parsed.client(SOURCE_OWNS, "source")}
+    client = {
+        "isolation.level": "read_committed",
+        **parsed.client(SOURCE_OWNS, "source", ConsumerConfig),
+    }
     source_options = SourceOptions(
         subscription,
         start,
@@ -282,7 +286,7 @@ def _point(
     parsed: ParsedOptions, names: tuple[str, str, str], default: Edge, *, latest_if_none: bool
 ) -> tuple[Point, str]:
     everywhere, by_partition, offsets = names
-    time_ms = parsed.number(everywhere, least=0)
+    time_ms = parsed.number(everywhere, least=MAX_TIMESTAMP)
     if time_ms is not None:
         return AtTimes(time_ms, latest_if_none), everywhere
     times = parsed.read(by_partition, parse_times)

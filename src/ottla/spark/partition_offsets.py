@@ -7,6 +7,7 @@ Never: reads a record. What it finds is judged in `offsets` and cut in `plan`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
@@ -19,6 +20,8 @@ from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
 from ottla.spark.offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Edge, Offsets, check_named
 from ottla.spark.options import SourceOptions, Subscription
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 GONE: Final = frozenset({ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
@@ -46,7 +49,7 @@ def _of(subscription: Subscription, view: ClusterView) -> list[TopicPartition]:
         names = [
             name
             for name, topic in sorted(view.topics.items())
-            if re.fullmatch(subscription.pattern, name) and not topic.internal
+            if re.search(subscription.pattern, name) and not topic.internal
         ]
     else:
         names = [name for name in subscription.topics if name in view.topics]
@@ -58,19 +61,19 @@ def _of(subscription: Subscription, view: ClusterView) -> list[TopicPartition]:
 
 
 async def initial_partitions(session: Session, options: SourceOptions) -> list[TopicPartition]:
-    """The partitions of a query that starts: what it names must exist."""
+    """The partitions of a query that starts: topics that it names must exist.
+
+    Partitions that it names and that do not exist are left out, as Spark's own source does.
+    """
     subscription = options.subscription
-    partitions_found = _of(
-        subscription,
-        await _again(options, lambda: session.cluster.refresh(_topics_to_list(subscription))),
-    )
-    topics = {tp.topic for tp in partitions_found}
-    for topic in subscription.topics:
-        if topic not in topics:
-            raise UserError(f"subscribe: there is no topic {topic}")
-    for tp in subscription.partitions:
-        if tp not in partitions_found:
-            raise UserError(f"assign: there is no partition {tp}")
+    view = await _again(options, lambda: session.cluster.refresh(_topics_to_list(subscription)))
+    option = "assign" if subscription.partitions else "subscribe"
+    for topic in _topics_to_list(subscription) or ():
+        if topic not in view.topics:
+            raise UserError(f"{option}: there is no topic {topic}")
+    partitions_found = _of(subscription, view)
+    for tp in set(subscription.partitions).difference(partitions_found):
+        log.warning("assign: there is no partition %s; reading the others", tp)
     return partitions_found
 
 
@@ -131,7 +134,7 @@ async def ends(
     skip_gone: bool = False,
 ) -> Offsets:
     """The first or last offset of each partition, as `specs` says."""
-    committed = options.config().isolation_level == "read_committed"
+    committed = _reads_committed(options)
 
     async def ask() -> Offsets:
         outcomes = await list_offsets(
@@ -145,6 +148,21 @@ async def ends(
         return {tp: result.offset or 0 for tp, result in outcomes.succeeded.items()}
 
     return await _again(options, ask) if specs else {}
+
+
+async def end_of_logs(session: Session, options: SourceOptions, end: Offsets) -> Offsets:
+    """An end that was named, no further than the logs go: for a batch that may miss records."""
+    listed = await _again(
+        options, lambda: list_offsets(session, dict.fromkeys(end, OffsetSpec.LATEST))
+    )
+    logs = {tp: result.offset or 0 for tp, result in listed.all().items()}
+    for tp in sorted(end):
+        if end[tp] > logs[tp]:
+            log.warning(
+                "data loss: %s: the log ends at %d, before %s, %d; continuing, because "
+                "failOnDataLoss is false", tp, logs[tp], options.end_option, end[tp],
+            )  # fmt: skip
+    return {tp: min(offset, logs[tp]) for tp, offset in end.items()}
 
 
 async def bytes_each(session: Session, end: Offsets) -> dict[TopicPartition, float]:
@@ -169,7 +187,8 @@ async def _at_times(
     partitions_read: list[TopicPartition],
 ) -> Offsets:
     async def ask() -> dict[TopicPartition, int | None]:
-        outcomes = await list_offsets(session, {tp: point.time_ms(tp) for tp in partitions_read})
+        times = {tp: point.time_ms(tp) for tp in partitions_read}
+        outcomes = await list_offsets(session, times, read_committed=_reads_committed(options))
         return {tp: result.offset for tp, result in outcomes.all().items()}
 
     listed = await _again(options, ask)
@@ -182,6 +201,10 @@ async def _at_times(
         )
     at_end = await ends(session, options, dict.fromkeys(late, LATEST))
     return {tp: at_end[tp] if (offset := listed[tp]) is None else offset for tp in partitions_read}
+
+
+def _reads_committed(options: SourceOptions) -> bool:
+    return options.config().isolation_level == "read_committed"
 
 
 async def _again(options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:

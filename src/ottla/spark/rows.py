@@ -61,6 +61,23 @@ def schema(columns: Sequence[str]) -> str:
     return ", ".join(f"{name} {_READ[name]}" for name in columns)
 
 
+def struct(columns: Sequence[str]) -> StructType:
+    """The same as Spark's own type; made by hand, as parsing `schema` takes a session."""
+    from pyspark.sql import types as T
+
+    simple = {
+        "binary": T.BinaryType(),
+        "string": T.StringType(),
+        "int": T.IntegerType(),
+        "long": T.LongType(),
+        "timestamp": T.TimestampType(),
+    }
+    header = T.StructType().add("key", T.StringType()).add("value", T.BinaryType())
+    return T.StructType(
+        [T.StructField(name, simple.get(_READ[name]) or T.ArrayType(header)) for name in columns]
+    )
+
+
 class SinkColumns(NamedTuple):
     """The columns of a query that a sink writes, by position; None where there is none."""
 

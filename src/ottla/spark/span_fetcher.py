@@ -142,6 +142,10 @@ class Fetcher:
                 offset = moved
             elif response.records:
                 return Chunk(offset, response)
+        if not self._fails and await self._is_end_of_log(offset):
+            loss = Loss(tp, f"the log ends at {offset}, before {self._span.end}")
+            log.warning("data loss: %s; continuing, because failOnDataLoss is false", loss)
+            return None
         raise TimeoutError(
             f"{tp}: no record at offset {offset} within {self._timeout_ms} ms, reading up to "
             f"{self._span.end} (kafkaConsumer.pollTimeoutMs)"
@@ -164,6 +168,12 @@ class Fetcher:
         if response.error_code:
             raise refusal(ErrorCode(response.error_code), f"{tp} at {offset}")
         return response
+
+    async def _is_end_of_log(self, offset: Offset) -> bool:
+        """Whether the leader says that nothing follows; a leader that is away says nothing."""
+        tp = self._span.partition
+        listed = (await list_offsets(self._connection.session, {tp: OffsetSpec.LATEST})).succeeded
+        return tp in listed and (listed[tp].offset or 0) <= offset
 
     async def _lost(self, offset: Offset) -> Offset | None:
         """Where to go on after records that are gone; None if nothing of the span is left."""

@@ -124,13 +124,8 @@ def quoted(name: str) -> str:
     return step.replace(".", "%2E") if step in (".", "..") else step
 
 
-def sanitized(name: str) -> str:
-    """A user's, client's or address's name as one step of a path, as Kafka encodes it."""
-    return quote(name, safe="").replace("~", "%7E")
-
-
 def plain(step: str) -> str:
-    """The inverse of `quoted` and of `sanitized`."""
+    """The inverse of `quoted` and of `encoded_user`."""
     return unquote(step)
 
 

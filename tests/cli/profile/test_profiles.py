@@ -81,7 +81,7 @@ def test_secrets_are_never_shown_or_repeated() -> None:
         "ssl.keystore.password": HIDDEN,
     }
     with pytest.raises(UserError) as refused:
-        check_properties({"sasl.password": "hunter2"})
+        check_properties({"sasl.pasword": "hunter2"})
     assert "hunter2" not in str(refused.value)
 
 

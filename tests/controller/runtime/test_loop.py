@@ -119,6 +119,23 @@ def test_when_the_controller_dies_another_takes_over_with_a_higher_epoch() -> No
     run(story())
 
 
+def test_a_controller_that_stops_refuses_what_waits_for_it_and_what_comes_later() -> None:
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            await settle()
+            _, waiting = one.loop.open_request()  # as of an event that is never decided
+            await plane.kill(1)
+            await settle()
+            with pytest.raises(KafkaError) as refused:
+                await waiting
+            assert refused.value.code is ErrorCode.not_controller
+            with pytest.raises(KafkaError):
+                one.loop.open_request()
+
+    run(story())
+
+
 @pytest.mark.spec("CTL-20", "CTL-21", "CTL-22", "CTL-31")
 def test_an_operator_who_deletes_the_node_forces_an_election() -> None:
     async def story() -> None:

@@ -51,6 +51,23 @@ def test_who_waits_when_the_session_expires_is_told_to_ask_the_next_controller()
     run(story())
 
 
+def test_a_topic_created_on_first_use_is_refused_when_the_session_expires() -> None:
+    """Not raised: a client that asks for a coordinator is not told NOT_CONTROLLER."""
+
+    async def story() -> None:
+        async with control_plane() as plane:
+            one = await plane.start(1)
+            await settle()
+            creation = asyncio.ensure_future(one.controller.auto_create(["t"], 5_000))
+            await asyncio.sleep(0)
+            plane.ensemble.expire(cast(MemoryStore, one.store))
+            refusal = (await creation)["t"]
+            assert isinstance(refusal, KafkaError)
+            assert refusal.code is ErrorCode.not_controller
+
+    run(story())
+
+
 def test_a_store_that_cannot_be_reached_for_a_while_delays_and_loses_nothing() -> None:
     async def story() -> None:
         async with control_plane() as plane:

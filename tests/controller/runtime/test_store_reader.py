@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from random import Random
 
 import pytest
@@ -62,6 +64,22 @@ def test_a_new_controller_reads_everything_there_is() -> None:
         assert seen.unclean == {"t": True}
         assert seen.notifications == (f"{paths.ISR_CHANGES}/isr_change_1",)
         assert seen.ids == {}
+
+    run(story())
+
+
+@pytest.mark.spec("CTL-17", "CTL-65")
+def test_a_new_controller_does_not_wait_for_each_of_many_topics_in_turn() -> None:
+    async def story() -> None:
+        store, _, _ = await opened()
+        for number in range(500):
+            await write_topic(store, f"t{number}")
+        distant = MemoryStore(store._ensemble, partial(asyncio.sleep, 0.010))
+        await distant.start()
+        started = asyncio.get_running_loop().time()
+        seen = await StoreReader(distant, lambda _: None, Random(0)).read_all(TERM)
+        assert len(seen.topics) == 500
+        assert asyncio.get_running_loop().time() - started < 0.250, "a reply takes 10 ms"
 
     run(story())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from ottla.log.directories.directory import (
 )
 from ottla.log.directories.meta_properties import MetaProperties
 from ottla.log.directories.names import DirectoryKind, DirectoryName
+from ottla.log.files import RealDisk
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId, TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -136,3 +138,27 @@ def test_what_was_taken_is_what_is_known_though_it_is_not_written_yet(
     assert not disk.exists(A / HIGH_WATERMARKS)
     write.run()
     assert LogDirectory(A, disk).offsets(HIGH_WATERMARKS) == {T0: 7}
+
+
+def test_a_checkpoint_that_was_overtaken_is_written_all_the_same(disk: ForgettingDisk) -> None:
+    """Who truncated a log may append once `run` returns: no older numbers may be on the disk."""
+    directory = LogDirectory(A, disk)
+    older = directory.checkpoint(HIGH_WATERMARKS, {T0: 7})
+    newer = directory.checkpoint(HIGH_WATERMARKS, {T0: 9})
+    older.run()
+    assert LogDirectory(A, disk).offsets(HIGH_WATERMARKS) == {T0: 9}
+    disk.remove(A / HIGH_WATERMARKS)
+    newer.run()
+    assert not disk.exists(A / HIGH_WATERMARKS), "it was written with the older one"
+
+
+def test_checkpoints_of_several_threads_do_not_disturb_each_other(tmp_path: Path) -> None:
+    directory = LogDirectory(tmp_path, RealDisk())
+    with ThreadPoolExecutor(4) as threads:
+        writes = [
+            threads.submit(directory.checkpoint(HIGH_WATERMARKS, {T0: offset}).run)
+            for offset in range(400)
+        ]
+    for write in writes:
+        write.result()
+    assert LogDirectory(tmp_path, RealDisk()).offsets(HIGH_WATERMARKS) == {T0: 399}

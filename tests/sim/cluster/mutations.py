@@ -19,7 +19,6 @@ from ottla.log import log as log_module
 from ottla.log.producers.producer_states import ProducerStates
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica import read
-from ottla.replica.fetcher import fetcher_loop
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.leader import Leadership
 from ottla.replica.partition import HostedPartition
@@ -92,6 +91,23 @@ def with_transactions(*kinds: ClusterFault) -> Callable[..., ClusterPlan]:
     return adjust
 
 
+def with_lost_answers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
+    """A follower falls behind and joins again; meanwhile a leader does not hear the controller,
+    which has taken its proposal, and dies."""
+    faults: list[PlannedFault] = []
+    for _ in range(3):
+        faults += [
+            PlannedFault(0.2, ClusterFault.BROKERS_CUT, Target.ANY, 1.0 + dice.random()),
+            PlannedFault(0.5 + dice.random(), ClusterFault.ONE_WAY, Target.CONTROLLER, 2.0),
+            PlannedFault(0.3 + dice.random(), ClusterFault.KILL, Target.LEADER, 0.3),
+        ]
+    habits = tuple(replace(habit, batches=100, pause_s=0.1) for habit in plan.habits)
+    settings = {"replica.lag.time.max.ms": "600", "zookeeper.session.timeout.ms": "1000"}
+    return replace(
+        plan, faults=tuple(faults), habits=habits, settings={**plan.settings, **settings}
+    )
+
+
 # Functions without their protection
 
 
@@ -101,10 +117,6 @@ def _flush_never(self: HostedPartition, leadership: Leadership) -> bool:
 
 async def _claim_unflushed(self: Any, partition: HostedPartition, offset: int) -> None:
     return
-
-
-def _truncate_to_high_watermark(log: Any) -> int | None:
-    return None if log.end <= log.high_watermark else int(log.high_watermark)
 
 
 def _any_controller_epoch(self: Transitions, fence: Any) -> None:
@@ -171,11 +183,8 @@ MUTATIONS: Final = (
     ),
     Mutation(
         "truncation by epoch",
-        (
-            Replacement(read, "_diverging", _nothing),
-            Replacement(fetcher_loop, "first_truncation", _truncate_to_high_watermark),
-        ),
-        with_faults(*LEADERS),
+        (Replacement(read, "_diverging", _nothing),),
+        with_faults(ClusterFault.ALL_CUT, ClusterFault.BROKERS_CUT, ClusterFault.PAUSE),
     ),
     Mutation(
         "controller epoch check",
@@ -201,7 +210,7 @@ MUTATIONS: Final = (
     Mutation(
         "high watermark over the proposed set",
         (Replacement(Leadership, "high_watermark", _committed_set_only),),
-        with_faults(*LEADERS),
+        with_lost_answers,
     ),
     Mutation(
         "duplicate window",

@@ -8,35 +8,64 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from ottla.spark.pipelines.lake.changes import DELETED, ParquetFile
 from ottla.spark.pipelines.lake.delta import DeltaLake
+from ottla.spark.pipelines.spec import TableTarget
+
+SCHEMA = pa.schema([("v", pa.int64())])
 
 
-def part(folder: Path, name: str, *values: int) -> str:
+def part(folder: Path, name: str, *values: int) -> ParquetFile:
     """A file as a task of Spark leaves it below the table."""
     path = folder / "t" / "data" / f"{name}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"v": pa.array(values, pa.int64())}), path)
-    return f"file://{path}"
+    return ParquetFile(f"file://{path}", len(values))
 
 
 def test_each_query_has_its_own_count_of_batches(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    table = DeltaLake(path, "q")
+    table = DeltaLake(TableTarget("delta", path), "q")
     assert not table.has(0)
-    table.add(0, [part(tmp_path, "a", 1, 2)])
-    table.add(1, [part(tmp_path, "b", 3)])
-    again = DeltaLake(path, "q")
+    table.add(0, [part(tmp_path, "a", 1, 2)], SCHEMA)
+    table.add(1, [part(tmp_path, "b", 3)], SCHEMA)
+    again = DeltaLake(TableTarget("delta", path), "q")
     assert [again.has(batch) for batch in (0, 1, 2)] == [True, True, False]
-    assert not DeltaLake(path, "other").has(0)
+    assert not DeltaLake(TableTarget("delta", path), "other").has(0)
     found = DeltaTable(path).to_pyarrow_table().column("v").to_pylist()
     assert sorted(found) == [1, 2, 3]
 
 
 def test_merged_rows_take_the_place_of_those_with_their_keys(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    table = DeltaLake(path, "q")
+    table = DeltaLake(TableTarget("delta", path), "q")
     table.merge(0, pa.table({"k": ["a", "b"], "v": [1, 2]}), ["k"])
     table.merge(1, pa.table({"k": ["b", "c"], "v": [3, 4]}), ["k"])
     assert table.has(1)
     rows = DeltaTable(path).to_pyarrow_table().to_pylist()
     assert sorted((row["k"], row["v"]) for row in rows) == [("a", 1), ("b", 3), ("c", 4)]
+
+
+def test_rows_marked_as_deleted_delete_their_keys_in_the_commit_of_the_others(
+    tmp_path: Path,
+) -> None:
+    table = DeltaLake(TableTarget("delta", str(tmp_path / "t")), "q")
+    table.merge(0, pa.table({"k": ["a", "b"], "v": [1, 2], DELETED: [False, False]}), ["k"])
+    table.merge(
+        1, pa.table({"k": ["a", "b", "c"], "v": [None, 3, 4], DELETED: [True, False, True]}), ["k"]
+    )
+    found = DeltaTable(str(tmp_path / "t"))
+    assert found.to_pyarrow_table().to_pylist() == [{"k": "b", "v": 3}]
+    assert found.version() == 2, "created, and two commits"
+
+
+def test_small_files_are_written_together_and_old_ones_removed(tmp_path: Path) -> None:
+    target = TableTarget("delta", str(tmp_path / "t"), vacuum_hours=1)
+    table = DeltaLake(target, "q")
+    for batch in range(4):
+        table.add(batch, [part(tmp_path, f"f{batch}", batch)], SCHEMA)
+    table.maintain()
+    found = DeltaTable(str(tmp_path / "t"))
+    assert len(found.file_uris()) == 1
+    assert sorted(found.to_pyarrow_table().column("v").to_pylist()) == [0, 1, 2, 3]
+    assert table.has(3), "the last batch is known after the log was rewritten"

@@ -1,4 +1,4 @@
-"""Spark's Java: what is said where there is none, and which of its lines nobody needs to read."""
+"""Spark's Java: what is said where there is none, and where its output goes."""
 
 from __future__ import annotations
 
@@ -8,38 +8,39 @@ import pytest
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import templates
-from ottla.spark.pipelines.java import FOR_PYTHON, check_java, hush_python, is_noise
+from ottla.spark.pipelines.java import (
+    FOR_PYTHON,
+    LOG,
+    MAX_LOG_BYTES,
+    OutputLog,
+    check_java,
+    hush_python,
+)
 from tests.spark.without_java import without_java
 
-NOISE = """\
-WARNING: Using incubator modules: jdk.incubator.vector
-Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
-26/11/17 04:18:49 WARN Utils: Your hostname, vm, resolves to a loopback address: 127.0.0.1
-26/11/17 04:18:49 WARN Utils: Set SPARK_LOCAL_IP if you need to bind to another address
-Setting default log level to "WARN".
-Setting Spark log level to "ERROR".
-To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).
-/x/pyspark/testing/utils.py:127: FutureWarning: PySpark does not yet fully support pandas >= 3.0.0.
-  require_minimum_pandas_version()
-26/11/17 04:18:54 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform...
-"""
+SPARK = b"26/11/17 04:18:49 WARN Utils: Your hostname, vm, resolves to a loopback address\n"
+OURS = b"ottla: data loss: orders-0: offset 3 is below the log start offset 5\n"
 
 
-@pytest.mark.parametrize("line", NOISE.splitlines())
-def test_what_spark_says_at_every_start_is_noise(line: str) -> None:
-    assert is_noise(line.encode())
+def test_what_spark_says_goes_to_a_file_and_what_we_say_to_people(tmp_path: Path) -> None:
+    shown: list[bytes] = []
+    log = OutputLog(tmp_path / LOG, shown.append)
+    for line in (SPARK, OURS, SPARK):
+        log.write(line)
+    log.close()
+    assert shown == [OURS]
+    assert (tmp_path / LOG).read_bytes() == SPARK * 2
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "26/11/17 04:18:54 ERROR MicroBatchExecution: Query clean terminated with error",
-        "26/11/17 04:18:54 WARN TaskSetManager: Lost task 0.0 in stage 1.0",
-        "Error: LinkageError occurred while loading main class org.apache.spark.deploy.SparkSubmit",
-    ],
-)
-def test_what_went_wrong_is_not(line: str) -> None:
-    assert not is_noise(line.encode())
+def test_the_file_is_bounded(tmp_path: Path) -> None:
+    log = OutputLog(tmp_path / LOG, lambda _: None)
+    line = b"x" * 1_000_000 + b"\n"
+    for _ in range(40):
+        log.write(line)
+    log.close()
+    sizes = [path.stat().st_size for path in tmp_path.iterdir()]
+    assert len(sizes) == 2
+    assert max(sizes) <= MAX_LOG_BYTES + len(line)
 
 
 def test_python_processes_are_told_beside_what_they_were_told_before() -> None:

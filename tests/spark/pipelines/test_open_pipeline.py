@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import templates
-from ottla.spark.pipelines.yaml_file import open_pipeline
+from ottla.spark.pipelines.yaml_file import open_pipeline, override
 
 
 def test_a_file_is_opened_with_overrides(tmp_path: Path) -> None:
@@ -27,3 +28,19 @@ def test_schema_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         open_pipeline(path)
     (tmp_path / "s.ddl").write_text("user STRING")
     assert open_pipeline(path).sources[0].format.schema == "user STRING"
+
+
+def test_items_of_lists_are_overridden_by_number_or_name() -> None:
+    values: dict[str, Any] = {
+        "sinks": [{"name": "a", "mode": "append"}, {"name": "b", "delta": {"upsert_by": ["k"]}}]
+    }
+    for setting in ("sinks.0.mode=update", "sinks.b.delta.upsert_by.0=id", "sinks.1.from=x"):
+        override(values, setting)
+    assert values["sinks"] == [
+        {"name": "a", "mode": "update"},
+        {"name": "b", "delta": {"upsert_by": ["id"]}, "from": "x"},
+    ]
+    with pytest.raises(UserError, match="no item c; expected 0 to 1 or one of a, b"):
+        override(values, "sinks.c.mode=update")
+    with pytest.raises(UserError, match="mode is not a mapping"):
+        override(values, "sinks.a.mode.x=1")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.model.errors import UserError
 from ottla.spark.pipelines.sinks import sink
 from ottla.spark.pipelines.spec import ConsoleTarget, FilesTarget, TableTarget, Target, TopicTarget
 from ottla.spark.pipelines.yaml_node import Node
@@ -32,3 +33,37 @@ def test_headers_are_names_and_expressions_or_one_expression() -> None:
         made = sink(Node(words), "b:1").target
         assert isinstance(made, TopicTarget)
         assert made.headers == headers
+
+
+def table(kind: str, **words: Any) -> TableTarget:
+    made = sink(Node({"name": "a", "from": "v", kind: {"path": "./p", **words}}), "b:1").target
+    assert isinstance(made, TableTarget)
+    return made
+
+
+def test_a_table_says_how_it_changes() -> None:
+    made = table(
+        "delta", schema="evolve", partition_by="day", upsert_by=["k"], delete_when="op = 'd'",
+        order_by="at", compact_every=10, vacuum_after="168h",
+    )  # fmt: skip
+    assert made == TableTarget(
+        "delta", "./p", keys=("k",), schema="evolve", partition_by=("day",),
+        delete_when="op = 'd'", order_by="at", compact_every=10, vacuum_hours=168,
+    )  # fmt: skip
+    assert table("iceberg", table="n.t", partition_by=["day"]).partition_by == ("day",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "message"),
+    [
+        ("delta", {"schema": "loose"}, r"delta\.schema: 'loose': expected one of strict, evolve"),
+        ("delta", {"delete_when": "x"}, r"delta\.delete_when: requires upsert_by"),
+        ("delta", {"order_by": "x"}, r"delta\.order_by: requires upsert_by"),
+        ("delta", {"vacuum_after": "200h"}, r"delta\.vacuum_after: requires compact_every"),
+        ("delta", {"vacuum_after": "5m", "compact_every": 1}, "expected at least 1h"),
+        ("iceberg", {"table": "n.t", "compact_every": 1}, r"iceberg\.compact_every: unknown key"),
+    ],
+)
+def test_a_mistake_in_a_table_is_named(kind: str, words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        table(kind, **words)

@@ -47,9 +47,9 @@ class FastProduce:
         self._topic = topic
         self._peer = peer
         self._hosted = services.replicas.hosted
-        self._clock = services.clock
-        self._quotas = services.quotas
-        self._version = services.quotas.version
+        self._clock = services.broker.clock
+        self._quotas = services.shared.quotas
+        self._version = services.shared.quotas.version
         self._limited_client = limited_client
         self._batches = PlainBatches()
         self._misses = 0
@@ -134,10 +134,10 @@ def _fast_path_for(
     if topic is None or topic in INTERNAL_TOPICS:
         return None
     limited = None
-    if services.quotas.in_force and not peer.is_broker:
+    if services.shared.quotas.in_force and not peer.is_broker:
         client = client_of(peer.principal, call.client_id)
         quotas = (Quota.PRODUCE, Quota.REQUEST)
-        if any(services.quotas.limit(quota, client) is not None for quota in quotas):
+        if any(services.shared.quotas.limit(quota, client) is not None for quota in quotas):
             limited = client
     return FastProduce(template, topic, peer, services, limited)
 

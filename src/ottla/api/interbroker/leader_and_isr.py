@@ -29,7 +29,7 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
     states = list(_states(request))
     new = {state.key.topic for state in states if hosted.find(state.key) is None}
     if new:
-        await ctx.services.controller.configs.load_topics(sorted(new))
+        await ctx.services.shared.configs.load_topics(sorted(new))
         transitions.check(fence)  # a newer controller may have sent a request meanwhile
     codes = await transitions.apply_leader_and_isr(states)
     return {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from socket import getfqdn
 from typing import Annotated
 
 import typer
 
-from ottla.cli.users.password import generated_password
+from ottla.cli.users.offline import generated_password
 from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError
 from ottla.security.tls.authority import LOCAL, make_directory, write_private
@@ -27,15 +27,15 @@ def make(
     *,
     host: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="NAME", help="Host name of the broker; repeatable."),
+        typer.Option("--host", metavar="NAME", help="Add a host name of the broker; repeatable."),
     ] = None,
     client: Annotated[
         list[str] | None,
         typer.Option("--client", metavar="NAME", help="Make a client's certificate; repeatable."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the files of DIR.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over the files of DIR.")] = False,
 ) -> int:
-    """Make certificates for development, as PEM and PKCS12: not for production.
+    """Make certificates for development, as PEM and PKCS12.
 
     Examples:
       ottla certs make ./certs
@@ -44,7 +44,7 @@ def make(
     if (directory / "ca.key").exists() and not force:
         raise UserError(f"{directory}: has an authority already; use --force to replace it")
     password = generated_password()
-    hosts = list(dict.fromkeys([*(host or ()), *LOCAL, getfqdn()]))
+    hosts = list(dict.fromkeys([*(host or ()), *LOCAL, os.uname().nodename]))
     now_s = SystemClock().wall_ms() / 1e3
     files = make_directory(
         directory, now_s, hosts=hosts, clients=client or ["client"], password=password

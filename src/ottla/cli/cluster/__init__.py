@@ -1,7 +1,6 @@
 """`ottla cluster <verb>`: the cluster as a whole.
 
-- `describe`  its brokers, its controller, the features it has agreed on
-- `health`    whether everything is as it should be; the exit code says it too
+- `show`            `describe`: brokers, controller, features; `health`: whether all is well
 - `local_commands`  `start`, `stop`, `status`: a development cluster on this machine
 - `local_cluster`   its folder and its processes
 """

@@ -1,10 +1,8 @@
 """`ottla groups <verb>`: consumer groups, their offsets and members.
 
-- `list`           their names and states
 - `describe`       how far each partition is behind
-- `members`        who is in a group; putting members out
 - `reset_offsets`  moves where a group goes on
-- `delete`         forgets groups
+- `commands`       `list`: names and states; `members`: who is in a group; `delete`
 - `lag`            committed offsets beside ends: what `describe` shows
 - `plan`           where offsets would be moved (pure)
 """

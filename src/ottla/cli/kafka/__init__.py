@@ -19,6 +19,8 @@ print it.
 - `group_lines`       the tables of its --describe
 - `group_resets`      its --reset-offsets
 - `configs`           kafka-configs.sh
+- `user_configs`      its --entity-type users: credentials
+- `quota_configs`     its quotas of users, clients and ips
 - `acls`              kafka-acls.sh
 - `run_class`         kafka-run-class.sh, for the dump tool
 - `server_start`      kafka-server-start.sh

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from ottla.cli.connection import admin_connection
-from ottla.cli.kafka import user_configs
+from ottla.cli.kafka import quota_configs, user_configs
 from ottla.cli.kafka.arguments import Arguments, ToolError, properties
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import ConfigEntry, ConfigSource, Resource, ResourceKind
 from ottla.client.admin.sync import Admin
 from ottla.client.errors import UnsupportedVersion
 from ottla.model.errors import KafkaError, UserError
+from ottla.security.quotas.entities import DEFAULT, Name
 
 KINDS: Final = {
     "topics": ResourceKind.TOPIC,
@@ -47,12 +48,12 @@ def run(arguments: Sequence[str]) -> int:
         ("describe", "alter"),
         "Command must include exactly one action: --describe, --alter",
     )
-    users = options.entity_type == "users" or options.user is not None
-    kind, name = (None, options.user or options.entity_name) if users else _entity(parser, options)
+    limited = _limited_entities(options)
+    kind, name = (None, None) if limited else _entity(parser, options)
     try:
         with admin_connection(bootstrap(options)) as admin:
             if kind is None:
-                _users(admin, action, name, options)
+                _limited(admin, action, limited, options)
             elif action == "describe":
                 _describe(admin, kind, name, everything=options.all)
             else:
@@ -69,11 +70,40 @@ def _without_passwords(arguments: Sequence[str]) -> list[str]:
     return [re.sub(r"password=[^,\]]*", "password=[hidden]", text) for text in arguments]
 
 
-def _users(admin: Admin, action: str, name: str | None, options: Namespace) -> None:
+def _limited_entities(options: Namespace) -> list[tuple[str, Name | None]]:
+    """Users, clients and ips on the command line, with their names; None means every name."""
+    names = list(options.entity_name or ())
+    found: list[tuple[str, Name | None]] = []
+    for kind in options.entity_type or ():
+        if kind in quota_configs.KINDS:
+            found.append((kind, names.pop(0) if names else None))
+    for kind in quota_configs.KINDS:
+        single = kind.removesuffix("s")
+        if getattr(options, single) is not None:
+            found.append((kind, getattr(options, single)))
+        elif getattr(options, f"{single}_defaults"):
+            found.append((kind, DEFAULT))
+    return found
+
+
+def _limited(
+    admin: Admin, action: str, entities: list[tuple[str, Name | None]], options: Namespace
+) -> None:
+    """Quotas, and the credentials of a single user."""
+    only_user = len(entities) == 1 and entities[0][0] == "users" and entities[0][1] is not DEFAULT
+    user = str(entities[0][1]) if only_user and entities[0][1] is not None else None
     if action == "describe":
-        user_configs.describe(admin, name)
+        quota_configs.describe(admin, entities)
+        if only_user:
+            user_configs.describe(admin, user)
+        return
+    changes = _changes(options)
+    if changes and all(key in quota_configs.KEYS for key in changes):
+        quota_configs.alter(admin, entities, changes)
+    elif only_user:
+        user_configs.alter(admin, user, options, listed_pairs)
     else:
-        user_configs.alter(admin, name, options, listed_pairs)
+        raise ToolError(f"Only quotas of these entities can be changed: {', '.join(changes)}")
 
 
 def _entity(parser: Arguments, options: Namespace) -> tuple[ResourceKind, str | None]:
@@ -83,14 +113,16 @@ def _entity(parser: Arguments, options: Namespace) -> tuple[ResourceKind, str | 
             return KINDS[kind], getattr(options, short)
     if options.broker_defaults:
         return ResourceKind.BROKER, ""
-    if options.entity_type is None:
+    if not options.entity_type:
         parser.error("At least one entity type must be specified")
-    if options.entity_type not in KINDS:
+    kind = options.entity_type[0]
+    if kind not in KINDS:
         parser.error(
-            f"Invalid entity type {options.entity_type}, the entity type must be one of "
-            f"{', '.join(KINDS)}, users"
+            f"Invalid entity type {kind}, the entity type must be one of "
+            f"{', '.join([*KINDS, *quota_configs.KINDS])}"
         )
-    return KINDS[options.entity_type], "" if options.entity_default else options.entity_name
+    names = options.entity_name or [None]
+    return KINDS[kind], "" if names[0] is DEFAULT else names[0]
 
 
 def _resources(admin: Admin, kind: ResourceKind, name: str | None) -> list[Resource]:
@@ -154,12 +186,7 @@ def _alter(admin: Admin, kind: ResourceKind, name: str | None, options: Namespac
         raise ToolError("an entity name or --entity-default must be specified with --alter")
     if kind is ResourceKind.GROUP and not name:
         raise ToolError("An entity name must be specified with --alter of groups")
-    changes: dict[str, str | None] = dict.fromkeys(
-        key.strip() for text in options.delete_config or () for key in text.split(",")
-    )
-    changes |= properties(options.add_config_file)
-    for text in options.add_config or ():
-        changes |= listed_pairs(text)
+    changes = _changes(options)
     if not changes:
         raise ToolError(
             "At least one of --add-config, --add-config-file, or --delete-config must be "
@@ -169,6 +196,17 @@ def _alter(admin: Admin, kind: ResourceKind, name: str | None, options: Namespac
     named = kind.name.lower().replace("_", "-")
     default = f"default config for {named}s in the cluster"
     print(f"Completed updating {f'config for {named} {name}' if name else default}.")
+
+
+def _changes(options: Namespace) -> dict[str, str | None]:
+    """The new value of each setting; None deletes it."""
+    changes: dict[str, str | None] = dict.fromkeys(
+        key.strip() for text in options.delete_config or () for key in text.split(",")
+    )
+    changes |= properties(options.add_config_file)
+    for text in options.add_config or ():
+        changes |= listed_pairs(text)
+    return changes
 
 
 def listed_pairs(text: str) -> dict[str, str]:
@@ -186,11 +224,24 @@ def listed_pairs(text: str) -> dict[str, str]:
 def _parser() -> Arguments:
     parser = Arguments("kafka-configs.sh", "Describe and change settings.")
     parser.cluster()
-    for flag in ("describe", "alter", "all", "entity-default", "broker-defaults"):
+    for flag in (
+        "describe",
+        "alter",
+        "all",
+        "broker-defaults",
+        "user-defaults",
+        "client-defaults",
+        "ip-defaults",
+    ):
         parser.flag(f"--{flag}")
+    parser.add_argument("--entity-type", action="append")
+    parser.add_argument("--entity-name", action="append")
+    parser.add_argument(
+        "--entity-default", dest="entity_name", action="append_const", const=DEFAULT
+    )
     for option in (
-        "entity-type",
-        "entity-name",
+        "client",
+        "ip",
         "topic",
         "broker",
         "broker-logger",

@@ -9,8 +9,7 @@ from typing import Final
 from ottla.cli.kafka.arguments import ToolError
 from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.sync import Admin
-from ottla.security.sasl.credentials import MECHANISM_NUMBERS
-from ottla.security.sasl.scram import ITERATIONS_DEFAULT
+from ottla.security.sasl.scram import ITERATIONS_DEFAULT, MECHANISM_NUMBERS
 
 ITERATIONS: Final = "iterations"
 PASSWORD: Final = "password"

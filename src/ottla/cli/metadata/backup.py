@@ -58,8 +58,6 @@ def export(
             data = base64.b64encode(node.data).decode()
             row = {"path": node.path, "data": data, "version": node.version}
             out.write(json.dumps(row) + "\n")
-        out.flush()
-        os.fsync(out.fileno())
     show_counts("exported", nodes)
     return 0
 

@@ -17,6 +17,7 @@ from ottla.cli.options import AsJson
 from ottla.cli.pipeline.display import display
 from ottla.cli.pipeline.options import PipelineFile, Sets
 from ottla.spark import pipelines
+from ottla.spark.pipelines.checkpoint_owner import check_owner
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
@@ -56,8 +57,9 @@ def run_pipeline(
 ) -> int:
     """Run it on a Spark session of its own, printing progress; the exit code."""
     from ottla.spark.pipelines.metrics import PipelineMetrics
-    from ottla.spark.pipelines.session import session, stop_session
+    from ottla.spark.pipelines.session import log_path, session, stop_session
 
+    check_owner(pipeline.checkpoint, pipeline.name)
     metrics, output = PipelineMetrics(), display(as_json)
     if metrics_port is not None:
         print(f"metrics on port {metrics.serve(metrics_port)}", file=sys.stderr)
@@ -69,6 +71,7 @@ def run_pipeline(
             totals = pipelines.run(pipeline, spark=spark, stop=stop, listeners=listeners)
         except (pipelines.QueryFailed, pipelines.StopTimeout) as failure:
             print(f"ottla: {failure}", file=sys.stderr)
+            print(f"ottla: Spark's log: {log_path(pipeline.checkpoint)}", file=sys.stderr)
             return 1
         finally:
             stop_session(spark)

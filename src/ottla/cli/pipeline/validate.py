@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from ottla.cli.console import patience
 from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.spark.pipelines.preflight import findings
+from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
@@ -18,26 +21,41 @@ def validate(
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Check keys and options only, without Spark.")
     ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Check the file and its SQL, but ask no broker.")
+    ] = False,
 ) -> int:
-    """Check a pipeline file: keys, options, schemas, and its SQL with Spark.
+    """Check a pipeline file: keys, SQL, topics, paths and checkpoints.
 
     Examples:
       ottla pipeline validate views.yaml
+      ottla pipeline validate views.yaml --offline
       ottla pipeline validate views.yaml --words-only
     """
     pipeline = open_pipeline(path, sets or ())
     if not words_only:
-        from ottla.spark.pipelines.queries import outputs
-        from ottla.spark.pipelines.session import session
-        from ottla.spark.pipelines.views import Views
-
-        with patience("checking the SQL with Spark"):
-            spark = session(pipeline.name, "local[1]", pipeline.spark)
-            try:
-                list(outputs(pipeline, Views(spark, pipeline)))
-            finally:
-                spark.stop()
+        _analyse(pipeline)
+        with patience("checking topics and paths"):
+            found = findings(pipeline, offline=offline)
+        for finding in found:
+            print(f"ottla: {path}: {finding}", file=sys.stderr)
+        if found:
+            return 1
     views = [view.name for view in (*pipeline.sources, *pipeline.steps)]
     sinks = ", ".join(f"{sink.name} (from {sink.source})" for sink in pipeline.sinks)
     print(f"{path}: valid. Views: {', '.join(views)}. Sinks: {sinks}.")
     return 0
+
+
+def _analyse(pipeline: Pipeline) -> None:
+    """Have Spark analyse the SQL; UserError for what it rejects."""
+    from ottla.spark.pipelines.queries import outputs
+    from ottla.spark.pipelines.session import session
+    from ottla.spark.pipelines.views import Views
+
+    with patience("checking the SQL with Spark"):
+        spark = session(pipeline.name, "local[1]", pipeline.spark)
+        try:
+            list(outputs(pipeline, Views(spark, pipeline)))
+        finally:
+            spark.stop()

@@ -2,5 +2,5 @@
 
 - `profiles`  the file that keeps them
 - `cluster`   which cluster a command means: options, environment, profiles
-- `add`, `list`, `remove`, `show`, `use`   the commands
+- `commands`  `add`, `list`, `remove`, `show`, `use`
 """

@@ -2,5 +2,4 @@
 
 - `add`, `list`, `remove`  a file for each verb
 - `offline`                credentials of a broker that does not run
-- `password`               where a new password comes from
 """

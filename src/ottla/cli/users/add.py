@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +12,18 @@ import typer
 
 from ottla.cli.connection import admin_connection
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
-from ottla.cli.users.password import PasswordFile, new_password
 from ottla.client.admin.scram_users import ScramUpsertion
 from ottla.model.errors import UserError
 
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file", metavar="FILE", help="Read the password from this file; - is stdin."
+    ),
+]
+"""Never the password itself: other users of the machine could read a command's arguments."""
 Mechanism = Annotated[
-    str, typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-256 or SCRAM-SHA-512.")
+    str, typer.Option("--mechanism", metavar="NAME", help="Use SCRAM-SHA-256 or SCRAM-SHA-512.")
 ]
 
 
@@ -61,3 +69,22 @@ def add(
             admin.alter_user_scram_credentials([change]).all()
     print(f"set the {mechanism} credential of {user}")
     return 0
+
+
+def new_password(file: Path | None) -> str:
+    """The content of the file without its line end, or what is typed twice on the terminal."""
+    if file is not None:
+        try:
+            text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--password-file {file}: {error.strerror}") from None
+        password = text.rstrip("\r\n")
+    elif sys.stdin.isatty():
+        password = getpass.getpass("Password: ")
+        if getpass.getpass("Again: ") != password:
+            raise UserError("the two passwords differ")
+    else:
+        raise UserError("no password: use --password-file FILE, or run it on a terminal")
+    if not password:
+        raise UserError("the password is empty")
+    return password

@@ -26,6 +26,7 @@ from ottla.shared_state.registration import create_root_nodes
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store, StoreError
 
+GENERATED_BYTES: Final = 18
 LOCK_FILE: Final = ".lock"
 META: Final = "meta.properties"
 
@@ -54,6 +55,10 @@ def set_credential(config: BrokerConfig, user: str, password: str, mechanism: st
         asyncio.run(_write(EmbeddedStore.at(directory), user, credentials, cluster_id))
     finally:
         lock.release()
+
+
+def generated_password() -> str:
+    return secrets.token_urlsafe(GENERATED_BYTES)
 
 
 async def _write(

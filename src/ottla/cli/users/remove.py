@@ -17,7 +17,9 @@ def remove(
     *,
     mechanism: Annotated[
         str | None,
-        typer.Option("--mechanism", metavar="NAME", help="Only this credential; default: all."),
+        typer.Option(
+            "--mechanism", metavar="NAME", help="Remove only this credential; default: all."
+        ),
     ] = None,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_SERVER,

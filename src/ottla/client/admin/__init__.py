@@ -15,6 +15,7 @@
 - `log_dirs`      log directories and the replicas in them
 - `acls`          ACLs
 - `scram_users`   SCRAM credentials of users
+- `quotas`        quotas of users, client ids and IP addresses
 - `brokers`       the cluster, its brokers and features
 
 Calls that name several items return `Outcomes`, a dict with a result or an exception for each;

@@ -17,6 +17,7 @@ from ottla.client.admin import group_offsets as _group_offsets
 from ottla.client.admin import groups as _groups
 from ottla.client.admin import log_dirs as _log_dirs
 from ottla.client.admin import offsets as _offsets
+from ottla.client.admin import quotas as _quotas
 from ottla.client.admin import replicas as _replicas
 from ottla.client.admin import scram_users as _scram_users
 from ottla.client.admin import topics as _topics
@@ -28,6 +29,7 @@ from ottla.client.admin.group_offsets import CommittedOffset
 from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
+from ottla.client.admin.quotas import QuotaChanges, QuotaFilter
 from ottla.client.admin.replicas import ElectionKind, Reassignment
 from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.session import Outcomes, Session
@@ -43,6 +45,7 @@ from ottla.config.client import AdminConfig
 from ottla.model.clock import SystemClock
 from ottla.model.ids import TopicPartition
 from ottla.security.acl import Filter, Rule
+from ottla.security.quotas.entities import QuotaEntity
 
 
 class Admin(Session):
@@ -321,6 +324,18 @@ class Admin(Session):
     ) -> Outcomes[str, dict[str, int]]:
         """Mechanisms and iterations of the credentials of these users, or of all."""
         return await _scram_users.describe_user_scram_credentials(self, users)
+
+    async def describe_client_quotas(
+        self, filter: QuotaFilter | None = None, *, strict: bool = False
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The quotas of the entities that a filter matches, all of them by default."""
+        return await _quotas.describe_client_quotas(self, filter, strict=strict)
+
+    async def alter_client_quotas(
+        self, changes: QuotaChanges, *, validate_only: bool = False
+    ) -> Outcomes[QuotaEntity, None]:
+        """Set and remove quotas; the outcome for each entity."""
+        return await _quotas.alter_client_quotas(self, changes, validate_only=validate_only)
 
     async def describe_cluster(self) -> ClusterInfo:
         """The cluster's id, its controller and its brokers."""

@@ -15,8 +15,12 @@ from ottla.client.admin.session import Answers, Outcomes, Session, error_of
 from ottla.client.cluster import Target, To
 from ottla.client.errors import ErrorCode, UserError, refusal
 from ottla.protocol.wire import Fields
-from ottla.security.sasl.credentials import MECHANISM_NAMES, MECHANISM_NUMBERS
-from ottla.security.sasl.scram import ITERATIONS_DEFAULT, salted_password
+from ottla.security.sasl.scram import (
+    ITERATIONS_DEFAULT,
+    MECHANISM_NAMES,
+    MECHANISM_NUMBERS,
+    salted_password,
+)
 
 SALT_BYTES: Final = 24
 

@@ -18,6 +18,7 @@ from ottla.client.admin.group_offsets import CommittedOffset
 from ottla.client.admin.groups import Group, GroupListing, GroupMember
 from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
+from ottla.client.admin.quotas import QuotaChanges, QuotaFilter
 from ottla.client.admin.replicas import ElectionKind, Reassignment
 from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.session import Outcomes
@@ -31,6 +32,7 @@ from ottla.client.admin.transactions import (
 from ottla.client.loop_thread import LoopThread
 from ottla.model.ids import TopicPartition
 from ottla.security.acl import Filter, Rule
+from ottla.security.quotas.entities import QuotaEntity
 
 R = TypeVar("R")
 
@@ -331,6 +333,20 @@ class Admin:
     ) -> Outcomes[str, dict[str, int]]:
         """Mechanisms and iterations of the credentials of these users, or of all."""
         return self.wait_for(lambda admin: admin.describe_user_scram_credentials(users))
+
+    def describe_client_quotas(
+        self, filter: QuotaFilter | None = None, *, strict: bool = False
+    ) -> dict[QuotaEntity, dict[str, float]]:
+        """The quotas of the entities that a filter matches, all of them by default."""
+        return self.wait_for(lambda admin: admin.describe_client_quotas(filter, strict=strict))
+
+    def alter_client_quotas(
+        self, changes: QuotaChanges, *, validate_only: bool = False
+    ) -> Outcomes[QuotaEntity, None]:
+        """Set and remove quotas; the outcome for each entity."""
+        return self.wait_for(
+            lambda admin: admin.alter_client_quotas(changes, validate_only=validate_only)
+        )
 
     def describe_cluster(self) -> ClusterInfo:
         """The cluster's id, its controller and its brokers."""

@@ -1,6 +1,7 @@
 """The acting half of the controller: elections, queues, store access, requests to brokers.
 
 - `loop`                 the controller's task: election, event queue, epoch fencing
+- `event_queue`          events in order; those that met conflicts are put back
 - `controller_election`  how one broker becomes the active controller
 - `store_reader`         reads the store and turns it into events
 - `fenced_writer`        store writes, fenced by the controller epoch

@@ -4,27 +4,37 @@ Owns one queue with one consumer, so decisions never race: store changes, reques
 queued and handled in order. The writes of a step come first, then the new state is installed, then
 requests and replies are sent. Never decides: `machine.py` does.
 
-The queue needs no bound of its own: a watch fires once, a broker has one request in flight, and
-requests wait for their replies.
+A write that meets another version than expected changes nothing: what the step concerns is read
+again and the event decided again. No event is lost: after too many conflicts it is put back into
+the queue, or its requester is told to retry.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 from ottla.controller.effects import Step
 from ottla.controller.event_size import partition_count
-from ottla.controller.events import BalanceDue, Event, RulesChanged
+from ottla.controller.events import (
+    BalanceDue,
+    Elected,
+    Event,
+    RulesChanged,
+    UncleanElectionEnabled,
+    request_ids,
+)
 from ottla.controller.machine import on_event
 from ottla.controller.runtime import controller_election
 from ottla.controller.runtime.broker_requests import requests
 from ottla.controller.runtime.controller_election import ControllerTerm
+from ottla.controller.runtime.event_queue import EventQueue, Item, Queued
 from ottla.controller.runtime.fenced_writer import ControllerFenced, FencedWriter
 from ottla.controller.runtime.metrics import ControllerMetrics
 from ottla.controller.runtime.outbox import BrokerLinks, Outbox
@@ -34,23 +44,20 @@ from ottla.controller.state import ControllerState, TopicRules
 from ottla.delay.slices import in_slices
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
+from ottla.model.ids import NO_BROKER, BrokerId
 from ottla.shared_state.registration import Registration, RegistrationError
-from ottla.store import paths
 from ottla.store.changes import (
     Change,
     ControllerMoved,
-    PartitionsChanged,
     PreferredElectionNodeChanged,
     ReassignmentNodeChanged,
-    StateChanged,
-    change_of_data,
 )
 from ottla.store.port import Op, Session, SessionExpired, Store, StoreError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 CONFLICTS_MAX: Final = 10
+"""After so many the event waits, and others are handled."""
 STORE_RETRY_S: Final = 0.5
 FIRST_BALANCE_S: Final = 5.0
 DECIDED_AT_ONCE: Final = 100
@@ -58,7 +65,11 @@ DECIDED_AT_ONCE: Final = 100
 REQUESTS_AT_ONCE: Final = 4
 """Requests built between two turns of the event loop; each has up to 200 partitions."""
 
-Item: TypeAlias = Change | Event | Session
+
+class ReadEvent(Protocol):
+    """Reads an event; `again` after a conflict. None if there is nothing to do."""
+
+    def __call__(self, *, again: bool) -> Awaitable[Event | None]: ...
 
 
 class ControllerLoop:
@@ -71,20 +82,24 @@ class ControllerLoop:
         dice: Random,
         *,
         metrics: ControllerMetrics,
+        pool: Executor | None = None,
     ) -> None:
+        """`pool`: for large decisions; None: the event loop's own."""
         self._store = store
         self._links = links
         self._registration = registration
         self._clock = clock
         self._metrics = metrics
+        self._pool = pool
         self._writer = FencedWriter(store)
         self._reader = StoreReader(store, self.put, dice)
         self._pending = PendingRequests()
-        self._queue: deque[tuple[int, Item]] = deque()
-        self._arrived = asyncio.Event()
+        self._queue = EventQueue(clock)
         self._outbox: Outbox | None = None
+        self._rules = TopicRules()
         self.state = ControllerState(registration.broker_id)
         self._just_started = True
+        self._has_ended = False
         self.active_id: BrokerId = NO_BROKER
         self.first_election_done = asyncio.Event()
         """Set after the first election, won or lost."""
@@ -94,8 +109,7 @@ class ControllerLoop:
         return self.active_id == self.state.broker_id and self.state.epoch > 0
 
     def put(self, item: Item) -> None:
-        self._queue.append((self._clock.mono_ns(), item))
-        self._arrived.set()
+        self._queue.put(item)
 
     async def request(self, make_event: Callable[[int], Event]) -> object:
         """Queue a request to the active controller and wait for the reply."""
@@ -107,7 +121,7 @@ class ControllerLoop:
             self.close_request(request_id)
 
     def open_request(self) -> tuple[int, asyncio.Future[object]]:
-        if not self.is_active:
+        if not self.is_active or self._has_ended:
             raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
         return self._pending.open()
 
@@ -115,6 +129,9 @@ class ControllerLoop:
         self._pending.close(request_id)
 
     def set_rules(self, rules: TopicRules) -> None:
+        if rules == self._rules:
+            return
+        self._rules = rules
         if self.is_active:
             self.put(RulesChanged(rules))
         else:
@@ -124,28 +141,28 @@ class ControllerLoop:
         """Run until cancelled. The broker must be registered before."""
         self._store.on_session(self._session_changed)
         self._metrics.register_gauges(lambda: self.state, lambda: len(self._queue))
-        async with asyncio.TaskGroup() as tasks:
-            self._outbox = Outbox(self._links, self.put, tasks, self._metrics)
-            if balance_every_s is not None:
-                tasks.create_task(self._balance(balance_every_s))
-            await self._run_guarded(self._elect(), Session.CONNECTED)
-            self.first_election_done.set()
-            while True:
-                await self._process_next()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._outbox = Outbox(self._links, self.put, tasks, self._metrics)
+                if balance_every_s is not None:
+                    tasks.create_task(self._balance(balance_every_s))
+                await self._run_guarded(self._elect(), Session.CONNECTED)
+                self.first_election_done.set()
+                while True:
+                    await self._process_next()
+        finally:
+            self._has_ended = True
+            self._pending.fail_all()  # nobody will reply any more, and a stop waits for them
 
     # the queue
 
     async def _process_next(self) -> None:
-        while not self._queue:
-            self._arrived.clear()
-            await self._arrived.wait()
-        put_ns, item = self._queue.popleft()
-        self._metrics.observe_queue_time((self._clock.mono_ns() - put_ns) / 1e6)
-        retry = item if isinstance(item, Session) else Session.CONNECTED
-        with self._metrics.timing(item):
-            await self._run_guarded(self._process(item), retry)
+        queued = await self._queue.next()
+        self._metrics.observe_queue_time((self._clock.mono_ns() - queued.put_ns) / 1e6)
+        with self._metrics.timing(queued.item):
+            await self._run_guarded(self._process(queued), queued.item)
 
-    async def _run_guarded(self, work: Coroutine[Any, Any, None], retry: Session) -> None:
+    async def _run_guarded(self, work: Coroutine[Any, Any, None], item: Item) -> None:
         """An error of one event does not stop the loop. If the store is unavailable, start over."""
         try:
             await work
@@ -158,45 +175,80 @@ class ControllerLoop:
             log.warning("metadata store unavailable, controller retries: %s", error)
             self._pending.fail_all()  # clients retry; the events of these may be lost
             await asyncio.sleep(STORE_RETRY_S)
-            if all(item is not retry for _, item in self._queue):
+            retry = item if isinstance(item, Session) else Session.CONNECTED
+            if retry not in self._queue:
                 self.put(retry)  # it is unknown what was written: read everything again
         except RegistrationError:
             raise
         except Exception:
             log.exception("controller failed to handle an event")
+            self._pending.fail(request_ids(item), ErrorCode.unknown_server_error)
 
-    async def _process(self, item: Item) -> None:
+    async def _process(self, queued: Queued) -> None:
+        item = queued.item
         if isinstance(item, Session):
             await self._session(item)
         elif isinstance(item, ControllerMoved):
             await self._controller_moved()
         elif self.is_active:  # all other items are for the active controller
-            event = await self._reader.event(item, self.state) if isinstance(item, Change) else item
-            if event is not None:
-                await self._handle(event)
+            done = await self._handle(partial(self._read, item), again=queued.failures > 0)
+            if not done:
+                self._give_up(queued)
 
-    async def _handle(self, event: Event) -> None:
-        """Decide, write, install, send. After a version conflict: reload and decide again."""
-        for _ in range(CONFLICTS_MAX):
-            step = await self._decide(event)
-            try:
-                await self._writer.write(step.writes, step.state.epoch_version)
-            except ControllerFenced:
-                log.warning(
-                    "broker %d resigns as controller: a newer controller was elected",
-                    self.state.broker_id,
-                )
-                self._resign()
-                return
-            except SessionExpired:
-                raise
-            except StoreError as conflict:
-                log.info("conflict in %s, reloading: %s", type(event).__name__, conflict)
-                await self._reload(step.writes)
-                continue
-            await self._commit(step)
-            return
-        raise RuntimeError(f"gave up after {CONFLICTS_MAX} conflicts: {event}")
+    async def _read(self, item: Change | Event, *, again: bool) -> Event | None:
+        """The event to decide. An event that met a conflict may be older than what holds now."""
+        if isinstance(item, Change):
+            return await self._reader.event(item, self.state)
+        if isinstance(item, RulesChanged):
+            return RulesChanged(self._rules)
+        if isinstance(item, UncleanElectionEnabled) and again:
+            return await self._reader.unclean_election(item.topic)
+        return item
+
+    async def _handle(self, read: ReadEvent, *, again: bool = False) -> bool:
+        """Read and decide; after a conflict again. False if there were too many conflicts."""
+        try:
+            for _ in range(CONFLICTS_MAX):
+                event = await read(again=again)
+                if event is None:
+                    return True
+                refused = await self._perform(event)
+                if refused is None:
+                    return True
+                again = True
+                if not isinstance(event, Elected):  # which reads everything again
+                    for reloaded in await self._reader.reload(refused, self.state):
+                        await self._perform(reloaded)  # a conflict here is met again by the event
+        except ControllerFenced:
+            log.warning(
+                "broker %d resigns as controller: a newer controller was elected",
+                self.state.broker_id,
+            )
+            self._resign()
+            return True
+        return False
+
+    async def _perform(self, event: Event) -> tuple[Op, ...] | None:
+        """Decide, write, install, send. Returns the writes of a step that met a conflict."""
+        step = await self._decide(event)
+        try:
+            await self._writer.write(step.writes, step.state.epoch_version)
+        except SessionExpired:
+            raise
+        except StoreError as conflict:
+            log.info("conflict in %s, reloading: %s", type(event).__name__, conflict)
+            return step.writes
+        await self._commit(step)
+        return None
+
+    def _give_up(self, queued: Queued) -> None:
+        """Too many conflicts: a requester is told to retry, everything else is tried again."""
+        name = type(queued.item).__name__
+        log.warning("%s met %d conflicts in the metadata store", name, CONFLICTS_MAX)
+        if requests_ := request_ids(queued.item):
+            self._pending.fail(requests_, ErrorCode.not_controller)  # which clients retry
+        else:
+            self._queue.put_back(queued)
 
     async def _decide(self, event: Event) -> Step:
         """Large events are decided on a thread: the decision is pure, and may take long.
@@ -206,7 +258,7 @@ class ControllerLoop:
         if partition_count(self.state, event) <= DECIDED_AT_ONCE:
             return on_event(self.state, event)
         running = asyncio.get_running_loop()
-        return await running.run_in_executor(None, on_event, self.state, event)
+        return await running.run_in_executor(self._pool, on_event, self.state, event)
 
     async def _commit(self, step: Step) -> None:
         before, self.state = self.state, step.state
@@ -216,24 +268,16 @@ class ControllerLoop:
         self._outbox.update(step.state.brokers)
         async for request in in_slices(requests(step.state, step.sends), REQUESTS_AT_ONCE):
             self._outbox.send((request,))
-        for request_id, reply in step.replies:
-            self._pending.reply(request_id, reply)
+        for reply in step.replies:
+            give = partial(self._pending.reply, reply.request_id, reply.answer)
+            if reply.at_once or not step.sends:
+                give()
+            else:
+                self._outbox.after_delivery(give)
         if step.state.topics is not before.topics:
             new = step.state.topics.keys() - before.topics.keys()
             versions = {name: step.state.topics[name].version for name in new}
             await self._reader.watch_topics(versions)
-
-    async def _reload(self, writes: tuple[Op, ...]) -> None:
-        """Reload everything that the failed step wanted to write."""
-        await self._handle(await self._reader.topics(self.state.topics))
-        changes = {change_of_data(op.path) for op in writes if _is_of_topic(op.path)}
-        for change in changes:
-            if isinstance(change, PartitionsChanged) and change.topic in self.state.topics:
-                reloaded = await self._reader.partitions(change.topic)
-                if reloaded is not None:
-                    await self._handle(reloaded)
-        states = [TopicPartition(*change) for change in changes if isinstance(change, StateChanged)]
-        await self._handle(await self._reader.states(sorted(states)))
 
     # election
 
@@ -258,8 +302,14 @@ class ControllerLoop:
         """With a term that this broker has already, read everything again."""
         if term.epoch != self.state.epoch:
             log.info("broker %d elected as controller, epoch %d", self.state.broker_id, term.epoch)
-        elected = await self._reader.read_all(term)
-        await self._handle(elected._replace(restarted=restarted))
+
+        async def read(*, again: bool) -> Elected:
+            return (await self._reader.read_all(term))._replace(restarted=restarted)
+
+        self.state = replace(self.state, rules=self._rules)
+        if not await self._handle(read):
+            self._give_up(Queued(self._clock.mono_ns(), Session.CONNECTED))
+            return
         if self.state.epoch != term.epoch:
             return  # a newer controller was elected meanwhile; its node is watched
         self.active_id = self.state.broker_id
@@ -280,8 +330,9 @@ class ControllerLoop:
         """Drop all state; pending requests fail with NOT_CONTROLLER."""
         assert self._outbox is not None, "the loop runs"
         self._outbox.close()
-        self.state = ControllerState(self.state.broker_id, self.state.rules)
+        self.state = ControllerState(self.state.broker_id, self._rules)
         self.active_id = NO_BROKER
+        self._queue.forget_put_back()
         self._pending.fail_all()
 
     # the session
@@ -292,9 +343,10 @@ class ControllerLoop:
         if state is Session.EXPIRED:
             self._queue.clear()  # all items belong to the expired session
             self._pending.fail_all()
-        self.put(state)
         if state is Session.OVERDUE:
-            self._queue.rotate(1)  # before items that would wait for the store
+            self._queue.put_first(state)
+        else:
+            self.put(state)
 
     async def _session(self, state: Session) -> None:
         match state:
@@ -322,9 +374,3 @@ class ControllerLoop:
         while True:
             self.put(BalanceDue())
             await asyncio.sleep(every_s)
-
-
-def _is_of_topic(path: str) -> bool:
-    """A topic's node, or the state of one of its partitions."""
-    in_topics = path.startswith(f"{paths.TOPICS}/")
-    return in_topics and (path.endswith("/state") or paths.parent(path) == paths.TOPICS)

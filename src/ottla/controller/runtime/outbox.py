@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Any, Final, Protocol
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 QUEUE_MAX: Final = 1_000
 RETRY_S: Final = 0.1
+DELIVERY_S: Final = 1.0
+"""How long a reply to a client waits for brokers that are slow or gone."""
 
 OnEvent = Callable[[Event], None]
 
@@ -91,6 +94,7 @@ class BrokerQueue:
             )
             while not self._queue.empty():
                 self._queue.get_nowait()
+                self._queue.task_done()
             self._on_event(BrokerBehind(self.broker.id))
             return
         self._queue.put_nowait(request)
@@ -99,9 +103,14 @@ class BrokerQueue:
         try:
             while True:
                 await self._deliver(await self._queue.get())
+                self._queue.task_done()
         finally:
             if self._link is not None:
                 self._link.close()
+
+    async def delivered(self) -> None:
+        """Wait until the broker has replied to everything in the queue."""
+        await self._queue.join()
 
     async def _deliver(self, request: Request) -> None:
         for attempt in count():
@@ -158,6 +167,18 @@ class Outbox:
     def send(self, requests: Iterable[Request]) -> None:
         for request in requests:
             self._queues[request.broker.id][0].put(request)
+
+    def after_delivery(self, act: Callable[[], None]) -> None:
+        """Call `act` once all brokers have replied to what was sent so far, or after a second."""
+        self._tasks.create_task(self._act_after_delivery(act))
+
+    async def _act_after_delivery(self, act: Callable[[], None]) -> None:
+        queues = [queue for queue, _ in self._queues.values()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DELIVERY_S):
+                for queue in queues:
+                    await queue.delivered()
+        act()
 
     def close(self) -> None:
         self.update({})

@@ -6,6 +6,7 @@ Owns their ids and futures. Never knows what they request.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from itertools import count
 
 from ottla.model.errors import ErrorCode, KafkaError
@@ -31,9 +32,12 @@ class PendingRequests:
     def close(self, request_id: int) -> None:
         self._open.pop(request_id, None)
 
+    def fail(self, request_ids: Iterable[int], code: ErrorCode) -> None:
+        for request_id in request_ids:
+            future = self._open.pop(request_id, None)
+            if future is not None and not future.done():
+                future.set_exception(KafkaError(code))
+
     def fail_all(self) -> None:
         """NOT_CONTROLLER for all: this broker resigned or cannot act; clients retry."""
-        for future in self._open.values():
-            if not future.done():
-                future.set_exception(KafkaError(ErrorCode.not_controller))
-        self._open.clear()
+        self.fail(list(self._open), ErrorCode.not_controller)

@@ -2,17 +2,19 @@
 
 Owns which nodes are read for which event, and which paths are watched. Reading and setting a watch
 is one operation, so no change in between is missed; a path is never watched twice. Never decides
-anything.
+anything. Reads are pipelined in batches, and other tasks have a turn after each batch: a new
+controller reads thousands of nodes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from random import Random
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from ottla.controller.events import (
     DeletionsFound,
@@ -27,6 +29,7 @@ from ottla.controller.events import (
     StatesChanged,
     StatesReloaded,
     TopicsReloaded,
+    UncleanElectionEnabled,
 )
 from ottla.controller.runtime.controller_election import ControllerTerm
 from ottla.controller.state import (
@@ -37,6 +40,7 @@ from ottla.controller.state import (
     TopicAssignment,
 )
 from ottla.controller.topics import UNCLEAN
+from ottla.delay.slices import in_slices, sliced
 from ottla.model.ids import (
     NO_BROKER,
     NO_EPOCH,
@@ -58,8 +62,10 @@ from ottla.store.changes import (
     PartitionsChanged,
     PreferredElectionNodeChanged,
     ReassignmentNodeChanged,
+    StateChanged,
     TopicsChanged,
     Watcher,
+    change_of_data,
 )
 from ottla.store.nodes import (
     BadNode,
@@ -74,11 +80,14 @@ from ottla.store.nodes import (
     TopicNode,
     id_text,
 )
-from ottla.store.port import Node, Store
+from ottla.store.port import Node, Op, Store
 
 log = logging.getLogger(__name__)
 
 Decoded = TypeVar("Decoded")
+
+READS_AT_ONCE: Final = 200
+"""Nodes read at the same time, and decoded between two turns of the event loop."""
 
 
 class StoreReader:
@@ -147,10 +156,27 @@ class StoreReader:
             case _:
                 return None
 
+    async def reload(self, refused: Iterable[Op], state: ControllerState) -> list[Event]:
+        """What a step with a version conflict wanted to write, as it is now."""
+        changes = {change_of_data(op.path) for op in refused if _is_of_topic(op.path)}
+        events: list[Event] = [await self.topics(state.topics)]
+        names = sorted(c.topic for c in changes if isinstance(c, PartitionsChanged))
+        nodes = await self._store.get_many([paths.topic(name) for name in names])
+        for name, node in zip(names, nodes, strict=True):
+            loaded = state.topics.get(name)
+            if node is not None and loaded is not None and node.version != loaded.version:
+                events += filter(None, [await self.partitions(name)])
+        states = [TopicPartition(*change) for change in changes if isinstance(change, StateChanged)]
+        return [*events, await self.states(sorted(states))]
+
+    async def unclean_election(self, topic: str) -> UncleanElectionEnabled:
+        return UncleanElectionEnabled(topic, (await self._unclean([topic])).get(topic))
+
     async def _brokers(self) -> LiveBrokersChanged:
         names = await self._children(paths.BROKER_IDS)
         ids = [BrokerId(int(name)) for name in names if name.isdigit()]
-        nodes = {id: await self._data(paths.broker(id)) for id in sorted(ids)}
+        read = await self._watched_data([paths.broker(id) for id in sorted(ids)])
+        nodes = dict(zip(sorted(ids), read, strict=True))
         brokers = {id: _broker(id, node) for id, node in nodes.items()}
         return LiveBrokersChanged(
             {id: broker for id, broker in brokers.items() if broker is not None},
@@ -185,9 +211,10 @@ class StoreReader:
 
     async def watch_topics(self, versions: Mapping[str, int]) -> None:
         """Watch topics that this controller wrote itself."""
-        for name, version in versions.items():
-            node = await self._data(paths.topic(name))
-            if node is not None and node.version != version:
+        names = list(versions)
+        nodes = await self._watched_data([paths.topic(name) for name in names])
+        for name, node in zip(names, nodes, strict=True):
+            if node is not None and node.version != versions[name]:
                 self._on_change(PartitionsChanged(name))  # changed before the watch was set
 
     async def _deletions(self) -> DeletionsFound:
@@ -203,9 +230,14 @@ class StoreReader:
         return StatesChanged(states.states, tuple(notifications))
 
     async def states(self, tps: Sequence[TopicPartition]) -> StatesReloaded:
-        nodes = await self._store.get_many([paths.partition_state(tp) for tp in tps])
-        states = {tp: _leadership(tp, node) for tp, node in zip(tps, nodes, strict=True)}
-        return StatesReloaded({tp: state for tp, state in states.items() if state is not None})
+        states: dict[TopicPartition, Leadership] = {}
+        for some in sliced(tps, READS_AT_ONCE):
+            nodes = await self._store.get_many([paths.partition_state(tp) for tp in some])
+            for tp, node in zip(some, nodes, strict=True):
+                state = _leadership(tp, node)
+                if state is not None:
+                    states[tp] = state
+        return StatesReloaded(states)
 
     async def _log_dirs(self) -> LogDirFailuresFound:
         names = await self._children(paths.LOG_DIR_EVENTS)
@@ -231,29 +263,31 @@ class StoreReader:
 
     async def _topics(self, names: Sequence[str]) -> dict[str, TopicAssignment]:
         topics: dict[str, tuple[TopicNode, int]] = {}
-        for name in names:
-            node = await self._data(paths.topic(name))
-            topic = _decode(TopicNode.decode, paths.topic(name), node)
-            if node is not None and topic is not None:
-                topics[name] = (topic, node.version)
+        for some in sliced(names, READS_AT_ONCE):
+            nodes = await self._watched_data([paths.topic(name) for name in some])
+            for name, node in zip(some, nodes, strict=True):
+                topic = _decode(TopicNode.decode, paths.topic(name), node)
+                if node is not None and topic is not None:
+                    topics[name] = (topic, node.version)
         tps = [
             TopicPartition(name, n) for name, (topic, _) in topics.items() for n in topic.partitions
         ]
         states = (await self.states(tps)).states
         return {
-            name: _topic(name, topic, version, states) for name, (topic, version) in topics.items()
+            name: _topic(name, topic, version, states)
+            async for name, (topic, version) in in_slices(topics.items())
         }
 
     async def _unclean(self, topics: Iterable[str]) -> dict[str, bool]:
-        names = list(topics)
-        config_paths = [paths.topic_config(name) for name in names]
-        nodes = await self._store.get_many(config_paths)
-        configs = map(partial(_decode, ConfigNode.decode), config_paths, nodes)
-        return {
-            name: config.overrides[UNCLEAN].strip().lower() == "true"
-            for name, config in zip(names, configs, strict=True)
-            if config is not None and UNCLEAN in config.overrides
-        }
+        unclean: dict[str, bool] = {}
+        for names in sliced(list(topics), READS_AT_ONCE):
+            config_paths = [paths.topic_config(name) for name in names]
+            nodes = await self._store.get_many(config_paths)
+            configs = map(partial(_decode, ConfigNode.decode), config_paths, nodes)
+            for name, config in zip(names, configs, strict=True):
+                if config is not None and UNCLEAN in config.overrides:
+                    unclean[name] = config.overrides[UNCLEAN].strip().lower() == "true"
+        return unclean
 
     def _ids(self, topics: Mapping[str, TopicAssignment]) -> dict[str, TopicId]:
         nameless = [name for name, topic in topics.items() if topic.id == NO_TOPIC_ID]
@@ -264,6 +298,17 @@ class StoreReader:
             return await self._store.get(path)
         with self._watching(path) as watcher:
             return await watcher.data(path)
+
+    async def _watched_data(self, wanted: Sequence[str]) -> list[Node | None]:
+        """As `_data`, of several nodes at the same time."""
+        nodes: list[Node | None] = []
+        for some in sliced(wanted, READS_AT_ONCE):
+            replies = await asyncio.gather(*map(self._data, some), return_exceptions=True)
+            for reply in replies:
+                if isinstance(reply, BaseException):
+                    raise reply
+                nodes.append(reply)
+        return nodes
 
     async def _children(self, path: str) -> list[str]:
         watch = f"{path}/"  # distinct from a watch on the node's data
@@ -344,3 +389,9 @@ def _topic(
         for number, replicas in node.partitions.items()
     }
     return TopicAssignment(node.topic_id, partitions, version)
+
+
+def _is_of_topic(path: str) -> bool:
+    """A topic's node, or the state of one of its partitions."""
+    in_topics = path.startswith(f"{paths.TOPICS}/")
+    return in_topics and (path.endswith("/state") or paths.parent(path) == paths.TOPICS)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -43,10 +44,8 @@ class CheckpointWrite(NamedTuple):
     offsets: Mapping[TopicPartition, Offset]
 
     def run(self) -> None:
-        """Write it, unless a newer one of that name has been taken since."""
-        if self.number == self.directory.newest[self.name]:
-            content = encode_offsets(sorted(self.offsets.items()))
-            self.directory.disk.replace(self.directory.path / self.name, content)
+        """Return once these numbers, or newer ones of that name, are on the disk."""
+        self.directory.write_checkpoint(self)
 
 
 class LogDirectory:
@@ -57,7 +56,10 @@ class LogDirectory:
         self.disk = disk
         self.meta = MetaProperties(None, None)
         self.failure: str | None = None
-        self.newest: dict[str, int] = {}
+        self._newest: dict[str, CheckpointWrite] = {}
+        self._written: dict[str, int] = {}
+        self._writing = threading.Lock()
+        """Several threads write checkpoints, each through the same temporary file."""
         self._offsets: dict[str, Mapping[TopicPartition, Offset]] = {}
         self._lock: Lock | None = None
         self._identity: tuple[int, int] | None = None
@@ -150,8 +152,22 @@ class LogDirectory:
     def checkpoint(self, name: str, offsets: Mapping[TopicPartition, Offset]) -> CheckpointWrite:
         """Take these numbers; they are in the file when what is returned has been run."""
         self._offsets[name] = offsets
-        number = self.newest[name] = self.newest.get(name, 0) + 1
-        return CheckpointWrite(self, name, number, offsets)
+        before = self._newest.get(name)
+        number = 1 if before is None else before.number + 1
+        write = self._newest[name] = CheckpointWrite(self, name, number, offsets)
+        return write
+
+    def write_checkpoint(self, write: CheckpointWrite) -> None:
+        """Write the newest numbers of that name, if this one's or newer ones are not written yet.
+
+        One at a time: an older write never replaces a newer one.
+        """
+        with self._writing:
+            if self._written.get(write.name, 0) < write.number:
+                newest = self._newest[write.name]
+                content = encode_offsets(sorted(newest.offsets.items()))
+                self.disk.replace(self.path / write.name, content)
+                self._written[write.name] = newest.number
 
     @property
     def was_stopped_cleanly(self) -> bool:

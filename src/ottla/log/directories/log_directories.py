@@ -249,6 +249,17 @@ def rename_log_dir(
     return path
 
 
+def rename_to_stray(directories: LogDirectories, partition: TopicPartition) -> Path:
+    """Serve a partition's log no more; its directory stays for the operator. Returns the path."""
+    hosted = directories.logs.pop(partition)
+    future = directories.futures.pop(partition, None)
+    if future is not None:
+        with directories.guard(future.directory, reraise=True):
+            directories.discard(future)
+    with directories.guard(hosted.directory, reraise=True):
+        return rename_log_dir(hosted, DirectoryKind.STRAY, directories.unique())
+
+
 UNKNOWN: Final = -1
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
+from concurrent.futures import Executor
 from enum import Enum, auto
 from typing import Any, Final, Protocol
 
@@ -22,6 +24,24 @@ from ottla.net.transports import CopyingTransport, transport_of
 
 HANDSHAKE_MAX_MS: Final = 10_000
 READ_BYTES: Final = 256 << 10
+
+
+class TlsResources:
+    """What the TLS connections of one event loop share."""
+
+    def __init__(self) -> None:
+        self.executor: Executor | None = None  # the threads of handshakes
+        self._room: memoryview | None = None
+
+    @property
+    def room(self) -> memoryview:
+        """Where ciphertext is received, by all connections: it is decrypted at once."""
+        if self._room is None:
+            self._room = memoryview(bytearray(READ_BYTES))
+        return self._room
+
+    def run(self, work: Callable[[], object]) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().run_in_executor(self.executor, work)
 
 
 class Sessions(Protocol):

@@ -6,4 +6,5 @@ Pure: time and usage are arguments. What is measured and where a reply is thrott
 - `rates`          Kafka's sampled rate and token bucket, and the delays that follow from them
 - `entities`       users, client ids and IP addresses with quotas, and which of them applies
 - `client_quotas`  the quotas in force and the usage of each client
+- `metrics`        rates and throttle times of clients under a quota
 """

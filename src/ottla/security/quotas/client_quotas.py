@@ -8,7 +8,7 @@ clock, mutes a connection or encodes a reply: callers record usage and get the d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from ottla.security.quotas.entities import (
@@ -158,9 +158,3 @@ class ClientQuotas:
 def client_of(principal: str, client_id: str | None) -> Client:
     """The client as quotas name it."""
     return Client(principal.removeprefix(USER_PREFIX), client_id or "")
-
-
-def labelled(usage: Iterable[tuple[Client, Usage]]) -> Iterator[tuple[dict[str, str], Usage]]:
-    """Usage with the labels of its metrics."""
-    for client, used in usage:
-        yield {"user": client.user, "client_id": client.client_id}, used

@@ -2,8 +2,7 @@
 
 - `exchange`     what a mechanism is, on the server's and on the client's side
 - `plain`        PLAIN
-- `scram`        SCRAM-SHA-256 and SCRAM-SHA-512: messages, credentials, both sides
-- `credentials`  the SCRAM credentials of all users
+- `scram`        SCRAM-SHA-256 and SCRAM-SHA-512: messages, both sides, all users' credentials
 - `oauthbearer`  OAUTHBEARER: messages of both sides
 - `tokens`       JSON web tokens: which are accepted
 - `key_sets`     the keys that tokens are signed with, and the only addresses they are read from

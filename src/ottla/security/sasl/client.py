@@ -89,10 +89,10 @@ class ClientLogin:
         if settings.sasl_oauthbearer_token is not None:
             token = settings.sasl_oauthbearer_token
 
-            async def given() -> str:
+            async def configured_token() -> str:
                 return token
 
-            return given
+            return configured_token
         url = settings.sasl_oauthbearer_token_endpoint_url
         if url is not None:
             check_address(ENDPOINT, url, settings.sasl_oauthbearer_allowed_urls)
@@ -104,10 +104,10 @@ class ClientLogin:
                 "sasl.oauthbearer.token"
             )
 
-        async def unsecured() -> str:
+        async def new_unsecured_token() -> str:
             return unsecured_token(user, self._clock.wall_ms())
 
-        return unsecured
+        return new_unsecured_token
 
 
 async def _fetched_token(url: str, options: dict[str, str]) -> str:

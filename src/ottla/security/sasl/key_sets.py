@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Mapping, Sequence
-from http.client import HTTPMessage
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 from urllib.error import URLError
 from urllib.parse import unquote, urlsplit
 
@@ -25,15 +24,7 @@ ALLOWED: Final = "sasl.oauthbearer.allowed.urls"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: HTTPMessage,
-        newurl: str,
-    ) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 

@@ -1,4 +1,8 @@
-"""PLAIN: user and password as they are; only for encrypted connections. Pure."""
+"""PLAIN: user and password as they are. Pure.
+
+Owns: the form of the message and the comparison of passwords. Never hides them: a listener that
+offers PLAIN should be encrypted.
+"""
 
 from __future__ import annotations
 

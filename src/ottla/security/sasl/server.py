@@ -12,12 +12,11 @@ from ottla.config.security import SecuritySettings
 from ottla.model.clock import Clock
 from ottla.model.errors import UserError
 from ottla.security.sasl import jaas
-from ottla.security.sasl.credentials import ScramCredentials
 from ottla.security.sasl.exchange import ServerExchange
 from ottla.security.sasl.key_sets import KeySet, check_address
 from ottla.security.sasl.oauthbearer import BearerServer
 from ottla.security.sasl.plain import PlainServer
-from ottla.security.sasl.scram import HASHES, ScramServer
+from ottla.security.sasl.scram import HASHES, ScramCredentials, ScramServer
 from ottla.security.sasl.tokens import TokenChecker, TokenRules
 
 JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"

@@ -162,7 +162,7 @@ def _load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
             detail = reason.lower().replace("_", " ")
             if "key values mismatch" in detail:
                 detail = "the private key does not belong to the certificate"
-            elif "decrypt" in detail or "password" in detail:
+            elif material.password is not None and detail != "no start line":
                 detail = "wrong ssl.key.password"
             raise UserError(f"ssl.keystore: cannot use the private key: {detail}") from None
 

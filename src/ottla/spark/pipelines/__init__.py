@@ -4,6 +4,7 @@
     totals = pipelines.run("views.yaml", once=True)
 
 - `yaml_file`    parses a YAML file into a `Pipeline`
+- `variables`    `${env:…}` and `${file:…}` in its values; pure
 - `spec`         what a pipeline is made of; plain values
 - `sinks`        parses the sinks of a file; pure
 - `yaml_node`    one mapping of a file: typed access and errors with the path; pure
@@ -13,6 +14,8 @@
 - `queries`      one streaming query for each sink
 - `lake`         tables in a lake, without a jar: Delta or Iceberg
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
+- `preflight`    what would stop a pipeline when it starts: topics, paths
+- `checkpoint_owner` which pipeline a folder of checkpoints belongs to
 - `runner`       runs a pipeline: the function `run`
 - `running_queries` streaming queries: started, watched and stopped; the history of their batches
 - `restarts`     which failures are followed by a restart, and when; pure

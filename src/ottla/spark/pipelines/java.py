@@ -1,18 +1,17 @@
-"""The Java that Spark runs on: looked for before it is started, and its warnings sifted.
+"""The Java that Spark runs on: looked for before it is started, and its output kept in a file.
 
-Owns: starting Spark's Java process, the error of a machine without Java, and which lines of a
-starting Spark are nobody's concern. Never: hides a line that is not listed here.
+Owns: starting Spark's Java process, the error of a machine without Java, and the file `spark.log`.
 
-Spark's launcher, its logger and pandas write a dozen lines to standard error before the first query
-runs. None is about the pipeline, and some are written before any setting is read. The standard
-error of Java, and of the Python processes that Spark starts, is therefore a pipe to a thread of
-ours, which passes on the rest.
+Spark's launcher, its logger and its Python workers write to standard error: a dozen lines before
+the first query runs, a hundred for each failure, and tracebacks of processes that are told to stop.
+A pipeline says what failed in one line of its own. The standard error of Java, and of the Python
+processes that Spark starts, is therefore a pipe to a thread of ours, which writes it to a file.
+Only what Ottla itself says in a worker is passed on: lines that begin with `ottla: `.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import threading
 from collections.abc import Callable, Mapping, MutableMapping
@@ -30,20 +29,10 @@ STARTED: Final = "PYSPARK_GATEWAY_PORT"
 OF_PANDAS: Final = "PySpark does not yet fully support pandas"
 FOR_PYTHON: Final = f"ignore:{OF_PANDAS}:FutureWarning"
 """What Spark's Python processes would say of the pandas that its own requirements allow."""
-NOISE: Final = tuple(
-    re.compile(pattern.encode())
-    for pattern in (
-        r"^WARNING: Using incubator modules: jdk\.incubator\.vector$",
-        r"^Using Spark's default log4j profile: ",
-        r"^Setting (default|Spark) log level to ",
-        r"^To adjust logging level use sc\.setLogLevel",
-        r"WARN Utils: Your hostname, .* resolves to a loopback address",
-        r"WARN Utils: Set SPARK_LOCAL_IP if you need to bind to another address",
-        r"WARN NativeCodeLoader: Unable to load native-hadoop library",
-        f"FutureWarning: {OF_PANDAS}",
-        r"^  require_minimum_pandas_version\(\)$",  # the line of source that Python shows with it
-    )
-)
+LOG: Final = "spark.log"
+MAX_LOG_BYTES: Final = 10_000_000
+"""A larger file becomes `spark.log.1`, in place of the one before."""
+OURS: Final = b"ottla: "
 
 
 def check_java(
@@ -58,9 +47,27 @@ def check_java(
         raise UserError(f"java is not installed: {NEEDED}")
 
 
-def is_noise(line: bytes) -> bool:
-    """Whether a line says nothing to whoever runs a pipeline."""
-    return any(pattern.search(line) for pattern in NOISE)
+class OutputLog:
+    """Lines for people, and a file of bounded size for the rest."""
+
+    def __init__(self, path: Path, to_people: Callable[[bytes], object]) -> None:
+        self._path = path
+        self._to_people = to_people
+        self._file = path.open("ab")
+
+    def write(self, line: bytes) -> None:
+        if line.startswith(OURS):
+            self._to_people(line)
+            return
+        if self._file.tell() > MAX_LOG_BYTES:
+            self._file.close()
+            self._path.replace(self._path.with_name(f"{LOG}.1"))
+            self._file = self._path.open("ab")
+        self._file.write(line)
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def hush_python(environment: MutableMapping[str, str]) -> None:
@@ -70,8 +77,8 @@ def hush_python(environment: MutableMapping[str, str]) -> None:
         environment["PYTHONWARNINGS"] = f"{told},{FOR_PYTHON}" if told else FOR_PYTHON
 
 
-def launch(settings: Mapping[str, str]) -> None:
-    """Start the Java process of this process's Spark, without the noise; UserError if it ends."""
+def launch(settings: Mapping[str, str], find_log: Callable[[], Path]) -> None:
+    """Start the Java process of this process's Spark; UserError if it ends."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -82,22 +89,26 @@ def launch(settings: Mapping[str, str]) -> None:
         check_java(os.environ)
     hush_python(os.environ)
     conf = SparkConf().setAll(list(settings.items()))
+    log = find_log()
     read_end, write_end = os.pipe()
-    passing = threading.Thread(target=_pass_on, args=(read_end,), name="ottla-stderr", daemon=True)
+    passing = threading.Thread(
+        target=_pass_on, args=(read_end, log), name="ottla-stderr", daemon=True
+    )
     passing.start()
     try:
         gateway = launch_gateway(conf, {"stderr": write_end})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as failure:
         if failure.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        raise UserError(f"Spark's Java process ended at once; {NEEDED}") from None
+        raise UserError(f"Spark's Java process ended at once, see {log}; {NEEDED}") from None
     finally:
         os.close(write_end)  # the thread ends when the last who has inherited it does
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _pass_on(read_end: int) -> None:
+def _pass_on(read_end: int, path: Path) -> None:
     with os.fdopen(read_end, "rb") as lines, os.fdopen(os.dup(2), "wb", 0) as out:
+        log = OutputLog(path, out.write)
         for line in lines:
-            if not is_noise(line.rstrip()):
-                out.write(line)
+            log.write(line)
+        log.close()

@@ -78,15 +78,38 @@ def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:
         with _analysed(sink):
             records = _records(frame, _columns(sink.target, frame))
         return (_updates_to if sink.mode == "update" else _to_topic)(sink.target, records)
+    _check_columns(sink, frame)
+    if isinstance(sink.target, TableTarget):
+        return frame.writeStream.foreachBatch(lake_writer(sink.target))
     frame = frame.select(*own_columns(frame))
     match sink.target:
         case FilesTarget(path, partition_by):
             writer = frame.writeStream.format("parquet").option("path", path)
             return writer.partitionBy(*partition_by) if partition_by else writer
-        case TableTarget() as target:
-            return frame.writeStream.foreachBatch(lake_writer(target))
         case ConsoleTarget(rows):
             return frame.writeStream.format("console").option("numRows", rows)
+
+
+def _check_columns(sink: Sink, frame: DataFrame) -> None:
+    """UserError for a column that the view does not have, before anything runs."""
+    target = sink.target
+    named: dict[str, tuple[str, ...]] = {}
+    if isinstance(target, FilesTarget | TableTarget):
+        named["partition_by"] = target.partition_by
+    if isinstance(target, TableTarget):
+        named["upsert_by"] = target.keys
+        named["order_by"] = () if target.order_by is None else (target.order_by,)
+        if target.delete_when is not None:
+            with _analysed(sink, "delete_when"):
+                frame.where(target.delete_when)
+    for key, columns in named.items():
+        for column in columns:
+            if column not in frame.columns:
+                listing = ", ".join(frame.columns)
+                raise UserError(
+                    f"sink {sink.name}: {key}: {sink.source} has no column {column!r}; it has "
+                    f"{listing}"
+                )
 
 
 def _takes(sink: Sink, refused: DeadLetter) -> bool:
@@ -175,7 +198,7 @@ def _bytes(expression: str, frame: DataFrame) -> Column:
 
 
 @contextmanager
-def _analysed(sink: Sink) -> Iterator[None]:
+def _analysed(sink: Sink, key: str = "topic") -> Iterator[None]:
     """Spark's complaint about a column, as one line that says whose it is."""
     from pyspark.errors import PySparkException
 
@@ -183,4 +206,4 @@ def _analysed(sink: Sink) -> Iterator[None]:
         yield
     except PySparkException as mistake:
         first = str(mistake).strip().splitlines()[0]
-        raise UserError(f"sink {sink.name}: topic: {first}") from None
+        raise UserError(f"sink {sink.name}: {key}: {first}") from None

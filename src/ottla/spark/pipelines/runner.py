@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines.checkpoint_owner import claim
 from ottla.spark.pipelines.group_sync import GroupSyncing
 from ottla.spark.pipelines.progress import QueryTotal
 from ottla.spark.pipelines.queries import outputs
@@ -84,6 +85,7 @@ def run(  # noqa: PLR0913 - options of one call, all but the first by keyword
         parsed = replace(parsed, trigger="once")
     if checkpoint is not None:
         parsed = replace(parsed, checkpoint=checkpoint)
+    claim(parsed.checkpoint, parsed.name)
     own = spark is None
     active = spark or session(parsed.name, master, parsed.spark, parsed.checkpoint)
     try:

@@ -6,16 +6,21 @@ Never: assumes that tasks run on this machine.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlparse
 
 import ottla.spark
-from ottla.spark.pipelines.java import OF_PANDAS, launch
+from ottla.spark.pipelines.checkpoint_owner import local_folder
+from ottla.spark.pipelines.java import LOG, OF_PANDAS, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,17 +66,45 @@ def session(
     builder = SparkSession.builder.appName(name).master(master)
     local = ON_ONE_MACHINE if master.startswith("local") else {}
     merged = {**SETTINGS, **local, **settings}
-    launch({**merged, "spark.master": master, "spark.app.name": name})
+    launch(
+        {**merged, "spark.master": master, "spark.app.name": name}, partial(log_path, checkpoint)
+    )
     for key, value in merged.items():
         builder = builder.config(key, value)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", OF_PANDAS, FutureWarning)
         spark = builder.getOrCreate()
+    _silence(spark)
     if checkpoint is not None and _is_on_a_disk(spark, checkpoint):
         for key, value in LOCAL_CHECKPOINTS.items():
             spark.conf.set(key, settings.get(key, value))
     ottla.spark.register(spark)
     return spark
+
+
+def log_path(checkpoint: str | None) -> Path:
+    """Where Spark's own output goes: beside the checkpoints, or in the folder for temporary files
+    where there are none on a local disk."""
+    folder = None if checkpoint is None else local_folder(checkpoint)
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder / LOG
+        except OSError:
+            pass  # the start of the queries says what is wrong with it
+    return Path(tempfile.gettempdir()) / f"ottla-{os.getpid()}-{LOG}"
+
+
+def _silence(spark: SparkSession) -> None:
+    """Keep tracebacks of connections that end with Java off standard error.
+
+    Spark's server for accumulators and py4j, in this process, print one for each when a worker or
+    Java ends before them. A failure of a query is reported by the query.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda request, address: None
 
 
 def activate(spark: SparkSession) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ottla.spark.options import sink as options_of_sink
+from ottla.spark.parsed_options import parse_duration_ms
+from ottla.spark.pipelines.lake.schema_policy import POLICIES
 from ottla.spark.pipelines.spec import (
     ConsoleTarget,
     FilesTarget,
@@ -51,20 +53,44 @@ def _target(kind: str, node: Node, bootstrap: str) -> Target:
         made = _topic(inner, bootstrap)
     elif kind == "parquet":
         made = FilesTarget(inner.text("path"), inner.texts("partition_by"))
-    elif kind == "delta":
-        made = TableTarget("delta", inner.text("path"), keys=inner.texts("upsert_by"))
-    elif kind == "iceberg":
-        made = TableTarget(
-            "iceberg",
-            inner.text("path"),
-            inner.text("table"),
-            inner.texts("upsert_by"),
-            inner.table("catalog"),
-        )
+    elif kind in ("delta", "iceberg"):
+        made = _table(kind, inner)
     else:
         made = ConsoleTarget(inner.number("rows", 20, least=1))
     inner.done()
     return made
+
+
+def _table(kind: str, node: Node) -> TableTarget:
+    target = TableTarget(
+        kind,
+        node.text("path"),
+        node.text("table") if kind == "iceberg" else "",
+        node.texts("upsert_by"),
+        node.table("catalog") if kind == "iceberg" else {},
+        schema=node.choice("schema", POLICIES, "strict"),
+        partition_by=node.texts("partition_by"),
+        delete_when=node.maybe("delete_when"),
+        order_by=node.maybe("order_by"),
+        compact_every=node.number("compact_every", 0) if kind == "delta" else 0,
+        vacuum_hours=_vacuum_hours(node) if kind == "delta" else None,
+    )
+    for name, value in (("delete_when", target.delete_when), ("order_by", target.order_by)):
+        if value is not None and not target.keys:
+            node.fail(name, "requires upsert_by: the key whose row is meant")
+    if target.vacuum_hours is not None and not target.compact_every:
+        node.fail("vacuum_after", "requires compact_every: after how many batches it is done")
+    return target
+
+
+def _vacuum_hours(node: Node) -> int | None:
+    text = node.maybe("vacuum_after")
+    if text is None:
+        return None
+    hours = parse_duration_ms(node.at("vacuum_after"), text) // 3_600_000
+    if hours < 1:
+        node.fail("vacuum_after", f"{text!r}: expected at least 1h; files of running batches stay")
+    return hours
 
 
 def _topic(node: Node, bootstrap: str) -> TopicTarget:

@@ -23,6 +23,8 @@ class Format:
     kind: str = "binary"
     schema: str = ""
     message: str = ""
+    tombstones: bool = False
+    """Whether a record without a value is a row whose columns are null, and not refused."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ class FilesTarget:
 class TableTarget:
     """Rows in a lake table. Iceberg tables have a name in a catalogue, Delta tables a path.
 
-    With `keys` a row takes the place of the one with the same, instead of being added.
+    With `keys` a row takes the place of the one with the same, instead of being added; rows for
+    which `delete_when` holds delete it. Of rows with the same key in a batch the last one counts,
+    by the column `order_by`, or else by the record's timestamp and offset.
     """
 
     kind: str
@@ -112,6 +116,15 @@ class TableTarget:
     name: str = ""
     keys: tuple[str, ...] = ()
     catalog: Mapping[str, str] = field(default_factory=dict)
+    schema: str = "strict"
+    """What happens to columns that the table does not have: see `lake.schema_policy`."""
+    partition_by: tuple[str, ...] = ()
+    delete_when: str | None = None
+    order_by: str | None = None
+    compact_every: int = 0
+    """Small files are written together after so many batches; 0: never. Delta only."""
+    vacuum_hours: int | None = None
+    """With it, files are removed that only older versions of the table need. Delta only."""
 
 
 @dataclass(frozen=True)

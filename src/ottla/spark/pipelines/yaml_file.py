@@ -15,6 +15,7 @@ can be detected without that is detected here, before anything runs.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -37,6 +38,7 @@ from ottla.spark.pipelines.spec import (
     Step,
     Watermark,
 )
+from ottla.spark.pipelines.variables import resolve
 from ottla.spark.pipelines.yaml_node import Node
 
 BOOTSTRAP: Final = "localhost:9092"
@@ -76,7 +78,10 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Mapping[str, Any]:
         raise UserError(f"{path}: expected a YAML mapping, such as name: page-views")
     for setting in overrides:
         override(values, setting)
-    return values
+    resolved: Mapping[str, Any] = resolve(
+        values, os.environ, lambda name: _text(path.parent / name)
+    )
+    return resolved
 
 
 def _text(path: Path) -> str:
@@ -87,23 +92,43 @@ def _text(path: Path) -> str:
 
 
 def override(values: dict[str, Any], setting: str) -> None:
-    """Set the value at the path of one `--set a.b=c`, parsed as YAML."""
+    """Set the value at the path of one `--set a.b=c`, parsed as YAML.
+
+    An item of a list is named by its number or by its name: `sinks.0.mode`, `sinks.clean.mode`.
+    """
     import yaml
 
     path, separator, text = setting.partition("=")
     if not separator or not path:
         raise UserError(f"--set {setting}: expected name=value, such as trigger=once")
     *parents, last = path.split(".")
-    target = values
+    target: Any = values
     for name in parents:
-        inner = target.setdefault(name, {})
-        if not isinstance(inner, dict):
+        if isinstance(target, dict):
+            target = target.setdefault(name, {})
+        else:
+            target = target[_index(target, name, setting)]
+        if not isinstance(target, dict | list):
             raise UserError(f"--set {setting}: {name} is not a mapping")
-        target = inner
     try:
-        target[last] = yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise UserError(f"--set {setting}: not YAML: {error}") from None
+    target[last if isinstance(target, dict) else _index(target, last, setting)] = value
+
+
+def _index(items: Sequence[Any], name: str, setting: str) -> int:
+    """The place of an item in a list, by its number or its name."""
+    names = [item.get("name") if isinstance(item, dict) else None for item in items]
+    if name in names:
+        return names.index(name)
+    if name.isdecimal() and int(name) < len(items):
+        return int(name)
+    known = ", ".join(str(item) for item in names if item is not None)
+    raise UserError(
+        f"--set {setting}: no item {name}; expected 0 to {len(items) - 1}"
+        + (f" or one of {known}" if known else "")
+    )
 
 
 def parse(values: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
@@ -204,14 +229,18 @@ def _format(node: Node, folder: Path) -> Format:
         path = folder / schema
         if not path.is_file():
             node.fail("schema", f"there is no file {path}")
-        schema = str(path.resolve()) if kind == "protobuf" else _text(path)
+        try:
+            schema = str(path.resolve()) if kind == "protobuf" else _text(path)
+        except OSError as error:
+            node.fail("schema", f"cannot read {path}: {error.strerror}")
     elif kind == "protobuf":
         node.fail("schema", "expected a file of descriptors (protoc --descriptor_set_out=x.desc)")
     if kind == "protobuf" and not message:
         node.fail("message", "missing: name the message type of the values, as in shop.View")
     if kind != "protobuf" and message:
         node.fail("message", f"not allowed for format {kind}")
-    return Format(kind, schema, message)
+    tombstones = node.choice("tombstones", ("refuse", "keep"), "refuse") == "keep"
+    return Format(kind, schema, message, tombstones)
 
 
 def _watermark(node: Node, name: str) -> Watermark | None:

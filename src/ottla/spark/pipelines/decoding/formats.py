@@ -35,6 +35,16 @@ def decoded(records: DataFrame, format: Format, where: str) -> DataFrame:
     """Records of a source as columns of their own, their origin, and the reason to refuse them."""
     from pyspark.sql import functions as F
 
+    frame = _decoded(records, format, where)
+    if not format.tombstones:
+        return frame
+    is_tombstone = F.col(REASON) == NO_VALUE
+    return frame.withColumn(REASON, F.when(~is_tombstone, F.col(REASON)))
+
+
+def _decoded(records: DataFrame, format: Format, where: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
     origin = records.select([F.col(column).alias(name) for name, column in ORIGIN.items()])
     match format.kind:
         case "json":

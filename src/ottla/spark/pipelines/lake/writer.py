@@ -1,22 +1,24 @@
 """Rows in tables of Delta and Iceberg: tasks write Parquet files, the driver commits them.
 
-Owns: the commit, which carries (query, batch), so that a batch that Spark runs again changes
-nothing. Never: needs a jar: `deltalake` and `pyiceberg` are Python, loaded by the driver alone.
+Owns: the order of a batch: known already? conformed to the table's columns, written, committed. The
+commit carries (query, batch), so that a batch that Spark runs again changes nothing. Never: needs a
+jar: `deltalake` and `pyiceberg` are Python, loaded by the driver alone.
 
 Files of a batch lie in a folder of their own below the table. If the driver dies between the write
 and the commit, the batch runs again into the same folder, over what is there; what was committed
 is never written again. Rows that take the place of others are merged by the driver, from the same
-files.
+files. A batch without rows commits nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
-from urllib.parse import unquote, urlparse
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from ottla.model.errors import UserError
+from ottla.spark.pipelines.lake import changes
+from ottla.spark.pipelines.lake.changes import ParquetFile
+from ottla.spark.pipelines.lake.schema_policy import conform
 from ottla.spark.pipelines.spec import TableTarget
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BatchWriter: TypeAlias = "Callable[[DataFrame, int], None]"
-QUERY: Final = "ottla.query"
-BATCH: Final = "ottla.batch"
 MICROSECONDS: Final = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 """Spark's own default is a time in nanoseconds, which tables do not take."""
 QUERY_ID: Final = "sql.streaming.queryId"
@@ -35,11 +35,17 @@ QUERY_ID: Final = "sql.streaming.queryId"
 class LakeTable(Protocol):
     """A table that remembers which batches of a query it has."""
 
+    def schema(self) -> pa.Schema | None: ...
+
     def has(self, batch: int) -> bool: ...
 
-    def add(self, batch: int, files: Sequence[str]) -> None: ...
+    def add_columns(self, fields: Sequence[pa.Field]) -> None: ...
+
+    def add(self, batch: int, files: Sequence[ParquetFile], schema: pa.Schema) -> None: ...
 
     def merge(self, batch: int, rows: pa.Table, keys: Sequence[str]) -> None: ...
+
+    def maintain(self) -> None: ...
 
 
 def lake_writer(target: TableTarget) -> BatchWriter:
@@ -54,29 +60,38 @@ def lake_writer(target: TableTarget) -> BatchWriter:
             frame.write.format("noop").mode("overwrite").save()
             return
         frame.sparkSession.conf.set(*MICROSECONDS)
+        rows = _conformed(changes.own_columns(changes.latest(frame, target)), table, target)
         folder = f"{target.path.rstrip('/')}/data/{query}/{batch}"
-        frame.write.mode("overwrite").parquet(folder)
-        files = sorted(frame.sparkSession.read.parquet(folder).inputFiles())
+        files = changes.write_files(rows, folder, target)
+        if not files:
+            return
         if target.keys:
-            table.merge(batch, _rows(files), target.keys)
+            table.merge(batch, changes.read_rows(files, table.schema()), target.keys)
         else:
-            table.add(batch, files)
+            table.add(batch, files, changes.arrow_schema(rows))
+        if target.compact_every and (batch + 1) % target.compact_every == 0:
+            table.maintain()
 
     return write
 
 
+def _conformed(frame: DataFrame, table: LakeTable, target: TableTarget) -> DataFrame:
+    """The batch as the table takes it; adds columns to the table where the policy says so."""
+    where = f"{target.kind} table {target.name or target.path}"
+    plan = conform(target.schema, changes.arrow_schema(frame), table.schema(), where)
+    frame = changes.conformed(frame, plan)
+    if plan.added:
+        fields = changes.arrow_schema(frame)
+        table.add_columns([fields.field(name) for name in plan.added])
+    return frame
+
+
 def _query(frame: DataFrame) -> str:
     """Which query's batch this is. A new checkpoint makes a new one, whose batches count afresh."""
-    told = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-    if told is None:
+    query: str | None = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    if query is None:
         raise UserError("lake tables can only be written by a streaming query")
-    return told
-
-
-def local(path: str) -> str:
-    """A path without the `file:` that Spark puts in front."""
-    parts = urlparse(path)
-    return unquote(parts.path) if parts.scheme == "file" else path
+    return query
 
 
 def _opened(target: TableTarget, query: str) -> LakeTable:
@@ -85,7 +100,7 @@ def _opened(target: TableTarget, query: str) -> LakeTable:
         if kind == "delta":
             from ottla.spark.pipelines.lake.delta import DeltaLake
 
-            return DeltaLake(target.path, query)
+            return DeltaLake(target, query)
         from ottla.spark.pipelines.lake.iceberg import IcebergLake
 
         return IcebergLake(target, query)
@@ -93,23 +108,3 @@ def _opened(target: TableTarget, query: str) -> LakeTable:
         raise UserError(
             f"tables of {kind} need a package that is not installed: pip install 'ottla[{kind}]'"
         ) from None
-
-
-def _rows(files: Sequence[str]) -> Any:
-    import pyarrow.parquet as pq
-
-    return pq.read_table([local(file) for file in files])
-
-
-def schema_of(files: Sequence[str]) -> Any:
-    """The columns of files that Spark wrote, without what Spark says about them."""
-    import pyarrow.parquet as pq
-
-    return pq.read_schema(local(files[0])).remove_metadata()
-
-
-def catalog_beside(path: str) -> Mapping[str, str]:
-    """The catalogue of an Iceberg table for which none was named: a SQLite file beside it."""
-    folder = Path(local(path)).resolve().parent
-    folder.mkdir(parents=True, exist_ok=True)
-    return {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}

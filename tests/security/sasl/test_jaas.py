@@ -1,0 +1,66 @@
+"""JAAS lines and files: Kafka's own modules, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.model.errors import UserError
+from ottla.security.sasl import jaas
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def test_a_line_has_a_module_and_its_options() -> None:
+    [entry] = jaas.parse_line(
+        f'{PLAIN} required\n username="admin" password="a \\"b\\" ;"\n user_alice=\'x\' user_b=y;'
+    )
+    assert entry.mechanism == "PLAIN"
+    assert entry.options["password"] == 'a "b" ;'
+    assert entry.users == {"alice": "x", "b": "y"}
+    assert "admin" not in repr(entry)
+
+
+def test_a_file_has_sections_for_listeners_and_comments(tmp_path: Path) -> None:
+    file = tmp_path / "jaas.conf"
+    file.write_text(
+        f"""
+        // for brokers
+        KafkaServer {{
+            {PLAIN} required user_alice="1";
+            {SCRAM} required username="broker" password="2";
+        }};
+        /* another */
+        external.KafkaServer {{ {PLAIN} required user_bob="3"; }};
+        # for clients
+        KafkaClient {{ {SCRAM} required username="c" password="4"; }};
+        """
+    )
+    sections = jaas.read_file(str(file))
+    assert sections.keys() == {"KafkaServer", "external.KafkaServer", "KafkaClient"}
+    scram = jaas.find(sections["KafkaServer"], "SCRAM-SHA-512")
+    assert scram is not None
+    assert scram.options["username"] == "broker"
+    assert jaas.find(sections["KafkaServer"], "OAUTHBEARER") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('com.sun.security.auth.module.JndiLoginModule required url="ldap://x";', "unsupported"),
+        ("org.example.Evil required;", "unsupported login module"),
+        (f"{PLAIN} required", "expected an option"),
+        (f"{PLAIN};", "expected required"),
+        (f"{PLAIN} perhaps;", "expected required"),
+        (f'{PLAIN} required password="hunter2', "not closed"),
+        (f"{PLAIN} required password;", "expected '='"),
+        (f"{PLAIN} required password=;", "expected the value"),
+        ("", "expected a login module"),
+    ],
+)
+def test_a_mistake_is_named_and_no_value_is_shown(line: str, text: str) -> None:
+    with pytest.raises(UserError, match=text) as mistake:
+        jaas.parse_line(line)
+    assert "hunter2" not in str(mistake.value)

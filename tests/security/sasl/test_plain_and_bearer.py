@@ -1,0 +1,175 @@
+"""PLAIN and OAUTHBEARER, without a connection."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from typing import Any
+
+import pytest
+
+from ottla.model.errors import UserError
+from ottla.security.sasl.exchange import LoginFailed
+from ottla.security.sasl.key_sets import KeySet, check_address
+from ottla.security.sasl.oauthbearer import INVALID, BearerServer
+from ottla.security.sasl.plain import WRONG, PlainServer
+from ottla.security.sasl.tokens import BadToken, TokenChecker, TokenRules, unsecured_token
+from tests.fakes.manual_time import ManualClock
+
+USERS = {"alice": "secret"}
+NOW = time.time()
+
+
+@pytest.mark.spec("SEC-05")
+def test_plain_lets_in_who_knows_the_password() -> None:
+    assert PlainServer(USERS).evaluate(b"\0alice\0secret").user == "alice"
+    assert PlainServer(USERS).evaluate(b"alice\0alice\0secret").user == "alice"
+
+
+@pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [
+        (b"\0alice\0wrong", WRONG),
+        (b"\0nobody\0secret", WRONG),
+        (b"\0nobody\0\0", "expected 3 tokens, got 4"),
+        (b"alice\0secret", "expected 3 tokens, got 2"),
+        (b"", "expected 3 tokens, got 1"),
+        (b"\0\0secret", "username not specified"),
+        (b"\0alice\0", "password not specified"),
+        (b"bob\0alice\0secret", "authorization id"),
+        (b"\0alice\0\xff", "UTF-8"),
+    ],
+)
+def test_plain_refuses_everything_else(token: bytes, text: str) -> None:
+    with pytest.raises(LoginFailed, match=text):
+        PlainServer(USERS).evaluate(token)
+
+
+class Keys:
+    """A key pair, and its public half as a key set."""
+
+    def __init__(self) -> None:
+        from cryptography.hazmat.primitives.asymmetric import rsa
+        from jwt.algorithms import RSAAlgorithm
+
+        self.private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        entry = json.loads(RSAAlgorithm.to_jwk(self.private.public_key()))
+        self.set = KeySet("file:///nowhere")
+        self.set.keys = {"k1": {**entry, "kid": "k1", "alg": "RS256", "use": "sig"}}
+
+    def token(self, headers: dict[str, Any] | None = None, **claims: Any) -> str:
+        import jwt
+
+        content = {"sub": "alice", "exp": NOW + 60, "iat": NOW, "aud": "kafka", "iss": "us"}
+        content |= claims
+        content = {name: value for name, value in content.items() if value is not None}
+        return jwt.encode(content, self.private, "RS256", headers={"kid": "k1", **(headers or {})})
+
+
+KEYS = Keys()
+RULES = TokenRules(audiences=("kafka",), issuer="us")
+
+
+def checker(rules: TokenRules = RULES, keys: KeySet | None = KEYS.set) -> TokenChecker:
+    return TokenChecker(rules, keys, ManualClock(int(NOW * 1000)))
+
+
+def test_a_token_that_is_right_names_its_user_and_when_it_expires() -> None:
+    found = checker().check(KEYS.token())
+    assert found.user == "alice"
+    assert abs(found.expires_ms - (NOW + 60) * 1000) < 2
+
+
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [
+        (KEYS.token(exp=NOW - 100), "expired"),
+        (KEYS.token(exp=None), "no expiry"),
+        (KEYS.token(exp="soon"), "not a time"),
+        (KEYS.token(nbf=NOW + 1000), "not valid yet"),
+        (KEYS.token(aud=None), "audience"),
+        (KEYS.token(aud=["other"]), "audience"),
+        (KEYS.token(iss="them"), "issuer"),
+        (KEYS.token(sub=None), "no claim sub"),
+        (KEYS.token(headers={"kid": "k2"}), "unknown key"),
+        (Keys().token(), "invalid signature"),
+        (unsecured_token("alice", int(NOW * 1000)), "not signed"),
+        ("a.b", "malformed"),
+        ("....", "malformed"),
+        ("x" * 40_000, "too long"),
+    ],
+)
+def test_a_token_that_is_not_right_is_refused(token: str, text: str) -> None:
+    with pytest.raises(BadToken, match=text):
+        checker().check(token)
+
+
+def test_an_algorithm_that_the_key_is_not_for_is_refused() -> None:
+    def part(content: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
+
+    claims = part({"sub": "alice", "exp": NOW + 60, "aud": "kafka", "iss": "us"})
+    for algorithm in ("HS256", "PS256", "ES256", "None"):
+        header = part({"alg": algorithm, "kid": "k1"})
+        with pytest.raises(BadToken):
+            checker().check(f"{header}.{claims}.AAAA")
+
+
+def test_a_key_in_the_tokens_own_header_is_not_used() -> None:
+    from jwt.algorithms import RSAAlgorithm
+
+    other = Keys()
+    own = json.loads(RSAAlgorithm.to_jwk(other.private.public_key()))
+    with pytest.raises(BadToken, match="unknown key"):
+        checker().check(other.token(headers={"kid": "other", "jwk": own}))
+
+
+def test_unsigned_tokens_are_accepted_only_by_an_explicit_setting() -> None:
+    rules = TokenRules(unsecured=True)
+    now_ms = int(NOW * 1000)
+    assert checker(rules, None).check(unsecured_token("bob", now_ms)).user == "bob"
+    with pytest.raises(UserError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
+        checker(TokenRules(), None)
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("http://issuer/keys", "expected an https: or file:"),
+        ("ftp://issuer/keys", "expected an https: or file:"),
+        ("https:///keys", "expected a host name"),
+        ("https://inside/keys", "not allowed"),
+        ("file:///etc/passwd", "not allowed"),
+    ],
+)
+def test_keys_are_read_only_from_addresses_that_are_allowed(url: str, text: str) -> None:
+    with pytest.raises(UserError, match=text):
+        check_address("sasl.oauthbearer.jwks.endpoint.url", url, ["https://issuer/keys"])
+
+
+def test_a_refused_token_is_answered_with_its_status_then_with_failure() -> None:
+    broker = BearerServer(checker().check)
+    message = f"n,,\1auth=Bearer {KEYS.token(exp=NOW - 100)}\1\1".encode()
+    assert broker.evaluate(message).token == INVALID.encode()
+    with pytest.raises(LoginFailed, match="invalid_token") as refused:
+        broker.evaluate(b"\1")
+    assert refused.value.reason == "token has expired"
+
+
+def test_bearer_needs_a_token_and_no_other_identity() -> None:
+    good = KEYS.token()
+    assert (
+        BearerServer(checker().check).evaluate(f"n,a=alice,\1auth=Bearer {good}\1\1".encode()).user
+        == "alice"
+    )
+    for message in (
+        b"",
+        b"n,,\1auth=Basic x\1\1",
+        b"n,,\1\1",
+        f"n,a=bob,\1auth=Bearer {good}\1\1".encode(),
+        f"n,,\1auth=Bearer {good}".encode(),
+    ):
+        with pytest.raises(LoginFailed):
+            BearerServer(checker().check).evaluate(message)

@@ -1,0 +1,176 @@
+"""SCRAM: both sides of it, without a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.model.errors import AuthenticationFailed
+from ottla.security.sasl.exchange import LoginFailed
+from ottla.security.sasl.scram import (
+    HASHES,
+    Credential,
+    ScramClient,
+    ScramServer,
+    salted_password,
+)
+
+SECRET = b"of the cluster"
+
+
+async def at_once(work: Callable[[], bytes]) -> bytes:
+    return work()
+
+
+def credential(
+    mechanism: str, password: str, salt: bytes = b"salt", count: int = 4096
+) -> Credential:
+    salted = salted_password(mechanism, password, salt, count)
+    return Credential.of_salted(mechanism, salted, salt, count)
+
+
+def server(mechanism: str = "SCRAM-SHA-256", **users: str) -> ScramServer:
+    known = {name: credential(mechanism, password) for name, password in users.items()}
+    return ScramServer(mechanism, known, "servernonce", SECRET)
+
+
+def client(user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> ScramClient:
+    return ScramClient(mechanism, user, password, "clientnonce", at_once)
+
+
+def run(work: Awaitable[bytes | None]) -> bytes:
+    """Of coroutines that never wait."""
+    try:
+        work.__await__().send(None)
+    except StopIteration as done:
+        result: bytes = done.value
+        return result
+    raise AssertionError("it waits")
+
+
+@pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize("mechanism", HASHES)
+@pytest.mark.parametrize("user", ["alice", "a,b=c", "Zoë"])
+def test_who_knows_the_password_is_let_in_and_knows_the_broker(mechanism: str, user: str) -> None:
+    broker, ours = server(mechanism, **{user: "secret"}), client(user, "secret", mechanism)
+    challenge = broker.evaluate(run(ours.first()))
+    assert challenge.user is None
+    last = broker.evaluate(run(ours.evaluate(challenge.token)))
+    assert last.user == user
+    assert run(ours.evaluate(last.token)) is None
+
+
+def failure(broker: ScramServer, *tokens: bytes) -> LoginFailed:
+    with pytest.raises(LoginFailed) as refused:
+        for token in tokens:
+            broker.evaluate(token)
+    return refused.value
+
+
+@pytest.mark.spec("SEC-05")
+def test_an_unknown_user_fails_as_late_and_in_the_same_words_as_a_wrong_password() -> None:
+    texts = []
+    for user in ("alice", "nobody"):
+        broker, ours = server(alice="secret"), client(user, "wrong")
+        challenge = broker.evaluate(run(ours.first()))
+        assert challenge.token.startswith(b"r=clientnonceservernonce,s=")
+        texts.append(str(failure(broker, run(ours.evaluate(challenge.token)))))
+    assert (
+        texts[0]
+        == texts[1]
+        == (
+            "Authentication failed during authentication due to invalid credentials with SASL "
+            "mechanism SCRAM-SHA-256"
+        )
+    )
+
+
+def test_the_salt_of_an_unknown_user_stays_the_same_and_differs_between_users() -> None:
+    first = [server().evaluate(run(client(user, "x").first())).token for user in "aab"]
+    assert first[0] == first[1] != first[2]
+
+
+MALFORMED = [
+    b"",
+    b"\xff\xfe",
+    b"n,,n=alice",
+    b"n,,n=,r=x",
+    b"n,,n=al=ice,r=x",
+    b"p=tls-unique,,n=alice,r=x",
+    b"n,a=bob,n=alice,r=x",
+    b"n,,n=alice,r=x,tokenauth=true",
+    b"n,,n=" + b"a" * 9000 + b",r=x",
+]
+
+
+@pytest.mark.parametrize("token", MALFORMED)
+def test_a_first_message_that_is_not_right_is_refused(token: bytes) -> None:
+    failure(server(alice="secret"), token)
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        b"c=biws,r=clientnonceservernonceX,p=AAAA",
+        b"c=biws,r=clientnonce,p=AAAA",
+        b"c=AAAA,r=clientnonceservernonce,p=AAAA",
+        b"c=biws,r=clientnonceservernonce,p=!!!!",
+        b"c=biws,r=clientnonceservernonce,p=A",
+        b"c=biws,r=clientnonceservernonce,p=",
+        b"v=x",
+    ],
+)
+def test_a_final_message_that_was_altered_is_refused(final: bytes) -> None:
+    broker = server(alice="secret")
+    failure(broker, run(client("alice", "secret").first()), final)
+
+
+@given(st.lists(st.binary(max_size=200), max_size=4))
+def test_no_bytes_that_were_not_computed_from_the_password_let_anybody_in(
+    tokens: list[bytes],
+) -> None:
+    broker = server(alice="secret")
+    try:
+        for token in (b"n,,n=alice,r=x", *tokens):
+            assert broker.evaluate(token).user is None
+    except LoginFailed:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("challenge", "text"),
+    [
+        (b"r=othernonce,s=c2FsdA==,i=4096", "altered the nonce"),
+        (b"r=clientnonce,s=c2FsdA==,i=4096", "altered the nonce"),
+        (b"r=clientnoncex,s=c2FsdA==,i=999999999", "iterations"),
+        (b"r=clientnoncex,s=c2FsdA==,i=1", "iterations"),
+        (b"r=clientnoncex,s=c,i=4096", "malformed salt"),
+        (b"e=other-error", "malformed message"),
+    ],
+)
+def test_our_client_does_not_trust_a_hostile_broker(challenge: bytes, text: str) -> None:
+    ours = client("alice", "secret")
+    run(ours.first())
+    with pytest.raises(AuthenticationFailed, match=text):
+        run(ours.evaluate(challenge))
+
+
+def test_our_client_notices_a_broker_that_does_not_know_the_password() -> None:
+    ours = client("alice", "secret")
+    run(ours.first())
+    run(ours.evaluate(b"r=clientnoncex,s=c2FsdA==,i=4096"))
+    with pytest.raises(AuthenticationFailed, match="impostor"):
+        run(ours.evaluate(b"v=AAAA"))
+
+
+def test_a_credential_has_kafkas_text_and_is_not_shown() -> None:
+    made = credential("SCRAM-SHA-256", "secret", bytes(8))
+    assert Credential.parse(str(made)) == made
+    assert str(made).startswith("salt=AAAAAAAAAAA=,stored_key=")
+    assert str(made).endswith(",iterations=4096")
+    assert "stored" not in repr(made)
+    with pytest.raises(ValueError, match="expected salt"):
+        Credential.parse("salt=x")
