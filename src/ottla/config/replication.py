@@ -132,7 +132,7 @@ class ReplicationSettings(Settings):
     zookeeper_connection_timeout_ms: Annotated[
         int | None,
         AtLeast(1),
-        Doc("Longest wait for the first connection; the session's if unset."),
+        Doc("Longest wait for the store at start; the session's timeout if unset."),
     ] = None
     zookeeper_max_in_flight_requests: Annotated[
         int, AtLeast(1), Doc("Unanswered requests to ZooKeeper."), _CLUSTERS

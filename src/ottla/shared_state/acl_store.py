@@ -82,11 +82,14 @@ class AclStore:
         self._writers = 0
 
     async def load(self) -> None:
-        """Read all ACLs. The watch is set first, so that no change is missed."""
+        """Read all ACLs. The watch is set first, so that no change is missed.
+
+        It may be called again after it failed.
+        """
         if not self._authorizer.in_force:
             return
         for watch in self._watches:
-            self._store.on_session(watch.on_session)
+            watch.listen()
         await self._create_parents()
         await self._read()
 

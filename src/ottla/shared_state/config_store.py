@@ -60,8 +60,11 @@ class ConfigStore:
         self.credentials = ScramCredentials()
 
     async def load(self) -> None:
-        """Read all settings. The watch is set first, so that no change is missed."""
-        self._store.on_session(self._watch.on_session)
+        """Read all settings. The watch is set first, so that no change is missed.
+
+        It may be called again after it failed.
+        """
+        self._watch.listen()
         notifications = await self._read_notifications()
         self._last_notification = max(map(_number, notifications), default=self._last_notification)
         await self._load_all()

@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -24,16 +23,12 @@ from ottla.testing.history.replicas import log_end
 from tests.sim import admin
 from tests.sim.admin import AT_REST, LIST_TRANSACTIONS, NewTopic
 from tests.sim.book import Book
-from tests.sim.broker import DATA
 from tests.sim.cluster.faults import Faults
 from tests.sim.cluster.node import SimNode
 from tests.sim.cluster.observer import observed
 from tests.sim.cluster.plan import ClusterPlan
 from tests.sim.cluster.routing import (
     BROKERS,
-    FIND_COORDINATOR,
-    GROUP,
-    TRANSACTION,
     RoutedClient,
 )
 from tests.sim.cluster.verdict import StoreView, different_replicas, log_of
@@ -130,8 +125,6 @@ class Run:
         await self._until_whole()
         for topic in self._topics():
             await admin.create(self._admin, topic)
-        await self._create_internal_topics()
-        await self._until_logs_exist()
         self._set_store_faults()
         consumers = [self._loop.create_task(consumer.run()) for consumer in self._consumers()]
         async with asyncio.TaskGroup() as tasks:
@@ -144,30 +137,6 @@ class Run:
             await asyncio.gather(*consumers)
         await self._judge()
         await asyncio.gather(*(node.stop() for node in self.nodes.values()))
-
-    async def _create_internal_topics(self) -> None:
-        if not self._transacted():
-            return
-        for kind in (GROUP, TRANSACTION):
-            fields = {"key_type": kind, "coordinator_keys": ["any"]}
-            code = None
-            while code is not ErrorCode.none:
-                reply = await self._admin.ask_until_answered(FIND_COORDINATOR, 4, fields)
-                [found] = reply.coordinators
-                code = ErrorCode(found.error_code)
-                await self._admin.back_off()
-
-    async def _until_logs_exist(self) -> None:
-        """Faults begin after every replica has its log, on the disk.
-
-        A partition whose last replica in sync lost its new, unflushed log stays offline.
-        """
-        for tp in list(self._view.states()):
-            for node in self.nodes.values():
-                while not node.disk.exists(Path(DATA) / str(tp)):  # noqa: ASYNC110 - virtual time
-                    await asyncio.sleep(0.01)
-        for node in self.nodes.values():
-            node.disk.sync_everything()
 
     def _set_store_faults(self) -> None:
         for node in self.nodes.values():
