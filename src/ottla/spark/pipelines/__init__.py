@@ -10,6 +10,7 @@
 - `yaml_node`    one mapping of a file: typed access and errors with the path; pure
 - `decoding`     decodes the values of a topic into columns
 - `views`        sources and steps as Spark's views
+- `python_steps` steps that are functions of a Python file
 - `dlq`          rejected rows with reason and origin, and their replay
 - `queries`      one streaming query for each sink
 - `lake`         tables in a lake, without a jar: Delta or Iceberg
