@@ -72,7 +72,7 @@ def load(path: Path, where: str) -> ModuleType:
             spec.loader.exec_module(module)
         except Exception as error:
             raise UserError(f"{where}{_line(error, path)}: {_first_line(error)}") from error
-    register_pickle_by_value(module)
+    register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return module
 
 
