@@ -26,7 +26,7 @@ from ottla.replica.fetch.replication_quota import ReplicationQuota, is_throttled
 from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
-from ottla.replica.partition import HostedPartition
+from ottla.replica.partition import HostedPartition, check_epoch
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 ANY_SIZE: Final = 0x7FFFFFFF
@@ -271,7 +271,7 @@ class Reader:
         if request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id:
             raise KafkaError(ErrorCode.inconsistent_topic_id)
         if self._is_read_as_follower(partition, options):
-            partition.check_epoch(request.leader_epoch)
+            check_epoch(partition, request.leader_epoch)
             if request.offset > partition.log.end_offset:  # the leader may have it
                 raise KafkaError(ErrorCode.offset_not_available)
             return partition

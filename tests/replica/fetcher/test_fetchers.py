@@ -234,7 +234,7 @@ async def test_a_follower_learns_that_the_leader_has_deleted_records() -> None:
         await pair.data(ME).start_append(b"a", b"b", b"c", acks=-1)
         await pair.pass_ms(1_000)
         pair.partition(ME).log.raise_start_offset(2)
-        pair.partition(ME).report_change()
+        pair.partition(ME).watchers.report_change()
         await pair.pass_ms(2_000)
         assert pair.partition(OTHER).log.start_offset == 2
         assert pair.partition(ME).require_leadership().followers[OTHER].log_start == 2
