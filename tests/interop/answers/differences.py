@@ -38,10 +38,7 @@ EMPTY_GROUP: Final = "the empty group id is refused to everybody (24), not to me
 PASSWORD: Final = "TLS is not offered yet, and so its settings are not"
 
 NOT_OFFERED: Final = (
-    "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials",
-    "AlterUserScramCredentials", "DescribeDelegationToken", "CreateDelegationToken",
     "ShareGroupDescribe", "StreamsGroupDescribe", "GetTelemetrySubscriptions",
-    "SaslHandshake", "SaslAuthenticate",
 )  # fmt: skip
 OF_KRAFT: Final = ("UpdateFeatures", "DescribeQuorum")
 BETWEEN_BROKERS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
@@ -54,10 +51,6 @@ MEANT: Final[tuple[Meant, ...]] = (
         for api in BETWEEN_BROKERS
     ),
     Meant("ApiVersions", "api_keys/22/max_version", "we offer two-phase commit (KIP-939)"),
-    *(
-        Meant("ApiVersions", f"api_keys/{key}", NOT_YET)
-        for key in (17, 36, 38, 39, 40, 41, 48, 49, 50, 51)
-    ),
     *(Meant("ApiVersions", f"api_keys/{key}", KRAFT) for key in (55, 57, 64, 80, 81)),
     Meant("ApiVersions", "api_keys/7[67]", "share groups are not offered"),
     Meant("ApiVersions", "api_keys/7[89]", "share groups are not offered"),
