@@ -453,6 +453,21 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
         Largest(lambda size: {"topics": _ids(size, "partition_indexes"), "timeout": TIMEOUT_MS}),
     ),
     "OffsetDelete": (Largest(lambda size: {"group_id": "large", "topics": _by_topic(size)}),),
+    "CreateDelegationToken": (
+        Largest(
+            lambda size: {
+                "owner_principal_type": None,
+                "owner_principal_name": None,
+                "renewers": [
+                    {"principal_type": "User", "principal_name": n} for n in size.named("renewer")
+                ],
+                "max_lifetime": -1,
+            }
+        ),
+    ),
+    "RenewDelegationToken": (Largest(lambda size: {"hmac": b"", "renew_period": -1}),),
+    "ExpireDelegationToken": (Largest(lambda size: {"hmac": b"", "expiry_time_period": -1}),),
+    "DescribeDelegationToken": (Largest(lambda size: {"owners": None}),),
     "SaslHandshake": (Largest(lambda size: {"mechanism": "PLAIN"}),),
     "SaslAuthenticate": (Largest(lambda size: {"auth_bytes": b"token"}),),
     "DescribeClientQuotas": (Largest(lambda size: {"components": [], "strict": False}),),

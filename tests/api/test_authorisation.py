@@ -11,8 +11,12 @@ from tests.fakes.virtual_loop import run
 
 pytestmark = pytest.mark.spec("SEC-04")
 
-BY_THEMSELVES = {"DescribeAcls", "CreateAcls", "DeleteAcls", "SaslHandshake", "SaslAuthenticate"}
-"""APIs about the rules themselves have tests of their own."""
+BY_THEMSELVES = {
+    "DescribeAcls", "CreateAcls", "DeleteAcls", "SaslHandshake", "SaslAuthenticate",
+    "CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken",
+    "DescribeDelegationToken",
+}  # fmt: skip
+"""APIs about the rules themselves, logins and tokens have tests of their own."""
 WORLDS: list[tuple[allowed.World, Case]] = [
     *((allowed.data, case) for case in allowed_records.CASES),
     *((allowed.data, case) for case in allowed_groups.CASES),

@@ -31,8 +31,9 @@ def test_all_commands_are_offered_when_none_is_named(arguments: list[str]) -> No
 
 VERBS = """
     Abort Accept Add Adopt Allow Apply Cancel Change Check Choose Connect Count Create Delete Deny
-    Diagnose Draw Filter Find Give Include Install List Listen Log Make Match Measure Move Name
-    Override Parse Print Propose Raise Read Refresh Remove Replace Replay Require Reset Restrict Run
+    Diagnose Draw Expire Filter Find Give Include Install Limit List Listen Log Make Match Measure
+    Move Name Override Parse Print Propose Raise Read Refresh Remove Renew Replace Replay Require
+    Reset Restrict Run
     Save Select Send Serve Set Show Skip Split Start Stop Store Treat Use Wait Write
 """
 LINE = 72

@@ -10,6 +10,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `fast_path`         Produce requests that repeat the connection's last one
 - `throttling`        records usage for quotas, and adds throttle times to replies
 - `quota_entities`    entities with quotas in requests and replies
+- `token_requests`    what the APIs of delegation tokens have in common
 - `login`             the login of a connection on a SASL listener
 - `authorise`         the permissions that a request needs
 - `acl_rules`         ACLs in requests and replies
@@ -34,6 +35,7 @@ from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.consumer_group_describe import API as CONSUMER_GROUP_DESCRIBE
 from ottla.api.consumer_group_heartbeat import API as CONSUMER_GROUP_HEARTBEAT
 from ottla.api.create_acls import API as CREATE_ACLS
+from ottla.api.create_delegation_token import API as CREATE_DELEGATION_TOKEN
 from ottla.api.create_partitions import API as CREATE_PARTITIONS
 from ottla.api.create_topics import API as CREATE_TOPICS
 from ottla.api.delete_acls import API as DELETE_ACLS
@@ -44,6 +46,7 @@ from ottla.api.describe_acls import API as DESCRIBE_ACLS
 from ottla.api.describe_client_quotas import API as DESCRIBE_CLIENT_QUOTAS
 from ottla.api.describe_cluster import API as DESCRIBE_CLUSTER
 from ottla.api.describe_configs import API as DESCRIBE_CONFIGS
+from ottla.api.describe_delegation_token import API as DESCRIBE_DELEGATION_TOKEN
 from ottla.api.describe_groups import API as DESCRIBE_GROUPS
 from ottla.api.describe_log_dirs import API as DESCRIBE_LOG_DIRS
 from ottla.api.describe_producers import API as DESCRIBE_PRODUCERS
@@ -52,6 +55,7 @@ from ottla.api.describe_transactions import API as DESCRIBE_TRANSACTIONS
 from ottla.api.describe_user_scram_credentials import API as DESCRIBE_USER_SCRAM_CREDENTIALS
 from ottla.api.elect_leaders import API as ELECT_LEADERS
 from ottla.api.end_txn import API as END_TXN
+from ottla.api.expire_delegation_token import API as EXPIRE_DELEGATION_TOKEN
 from ottla.api.fetch import API as FETCH
 from ottla.api.find_coordinator import API as FIND_COORDINATOR
 from ottla.api.heartbeat import API as HEARTBEAT
@@ -76,6 +80,7 @@ from ottla.api.offset_delete import API as OFFSET_DELETE
 from ottla.api.offset_fetch import API as OFFSET_FETCH
 from ottla.api.offset_for_leader_epoch import API as OFFSET_FOR_LEADER_EPOCH
 from ottla.api.produce import API as PRODUCE
+from ottla.api.renew_delegation_token import API as RENEW_DELEGATION_TOKEN
 from ottla.api.sasl_authenticate import API as SASL_AUTHENTICATE
 from ottla.api.sasl_handshake import API as SASL_HANDSHAKE
 from ottla.api.sync_group import API as SYNC_GROUP
@@ -121,6 +126,10 @@ APIS: Final[tuple[Api, ...]] = (
     DESCRIBE_LOG_DIRS,
     SASL_AUTHENTICATE,
     CREATE_PARTITIONS,
+    CREATE_DELEGATION_TOKEN,
+    RENEW_DELEGATION_TOKEN,
+    EXPIRE_DELEGATION_TOKEN,
+    DESCRIBE_DELEGATION_TOKEN,
     DELETE_GROUPS,
     ELECT_LEADERS,
     INCREMENTAL_ALTER_CONFIGS,

@@ -213,6 +213,7 @@ class Login:
             connection.reader.expect_requests()
         self._phase = Phase.AUTHENTICATED
         peer.principal = f"User:{step.user}"
+        peer.is_token = step.by_token
         limits_ms = [context.server().max_reauth_ms(self._mechanism)]
         if step.expires_ms is not None:
             limits_ms.append(max(step.expires_ms - context.clock.wall_ms(), 1))

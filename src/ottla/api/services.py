@@ -22,6 +22,7 @@ from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
+from ottla.shared_state.token_store import TokenStore
 
 
 class BrokerContext(NamedTuple):
@@ -40,6 +41,7 @@ class SharedState(NamedTuple):
     acls: AclStore
     producer_ids: ProducerIds
     quotas: ClientQuotas
+    tokens: TokenStore
 
 
 @dataclass(frozen=True, slots=True)

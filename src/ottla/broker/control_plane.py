@@ -29,6 +29,7 @@ from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
 from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 from ottla.security.authorizer import Authorizer
+from ottla.security.delegation_tokens import DelegationTokens
 from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.security.quotas.metrics import register_metrics
 from ottla.security.quotas.rates import Windows
@@ -37,6 +38,7 @@ from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
 from ottla.shared_state.quota_store import QuotaStore
 from ottla.shared_state.registration import Registration
+from ottla.shared_state.token_store import TokenStore
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode, EndpointNode
 from ottla.store.port import Store
@@ -90,7 +92,11 @@ class ControlPlane:
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
         producer_ids = ProducerIds(store, links.broker_id)
-        self.shared = SharedState(self.configs, self.acls, producer_ids, self.quotas)
+        tokens = DelegationTokens(settings.token_secret, environment.clock)
+        self.tokens = TokenStore(store, tokens, environment.random_bytes)
+        if tokens.enabled:
+            self.configs.credentials.tokens = tokens
+        self.shared = SharedState(self.configs, self.acls, producer_ids, self.quotas, self.tokens)
         self.loop = ControllerLoop(
             store,
             ControllerLinks.of(settings, links),
@@ -119,6 +125,7 @@ class ControlPlane:
         await self.configs.load()
         await self.configs.load_secret(self._random_bytes)
         await self.acls.load()
+        await self.tokens.load()
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
         config = self._config.current
@@ -128,7 +135,15 @@ class ControlPlane:
             else None
         )
         loops = [self.loop.run(balance_s), self.configs.run()]
-        return [*loops, self.acls.run()] if self._authorizer.in_force else loops
+        if self._authorizer.in_force:
+            loops.append(self.acls.run())
+        if self.tokens.tokens.enabled:
+            check_s = config.delegation_token_expiry_check_interval_ms / 1000
+            loops += [
+                self.tokens.run(),
+                self.tokens.run_expiry(check_s, lambda: self.loop.is_active),
+            ]
+        return loops
 
     async def hand_over(self) -> None:
         """Controlled shutdown: have the controller move this broker's leaders to other brokers.

@@ -17,9 +17,9 @@ Never imports the broker, except `serve`, whose work that is.
 - `secure_start`  what `serve --secure` makes at the first start
 - `serve`     runs a broker; alone in reading its options without typer
 - `produce`, `consume`, `delete_records`, `doctor`, `top`, `kafka_commands`: commands without a noun
-- `topics`, `configs`, `groups`, `offsets`, `transactions`, `acls`, `quotas`, `users`, `certs`,
-  `brokers`, `cluster`, `reassign`, `perf`, `log`, `metadata`, `zookeeper`: nouns, a folder
-  each
+- `topics`, `configs`, `groups`, `offsets`, `transactions`, `acls`, `quotas`, `users`, `tokens`,
+  `certs`, `brokers`, `cluster`, `reassign`, `perf`, `log`, `metadata`, `zookeeper`: nouns, a
+  folder each
 - `records`   lines to records and back, for `produce` and `consume`
 - `diagnosis` what is wrong with a cluster, for `doctor` and `cluster health`
 - `kafka`     Kafka's own commands over the same functions

@@ -33,7 +33,6 @@ REPLACED: Final[Mapping[str, str]] = {
 _KRAFT: Final = "the metadata store takes the place of KRaft"
 _JAVA: Final = "Java classes cannot be loaded"
 _QUOTA: Final = "quotas are not offered"
-_TOKENS: Final = "delegation tokens are not offered"
 _KERBEROS: Final = "GSSAPI is not offered"
 _LOGIN: Final = "tokens are read when a connection is made"
 _TIERED: Final = "tiered storage is not offered"
@@ -51,7 +50,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "controller.performance.": _KRAFT,
     "controller.quorum.": _KRAFT,
     "create.topic.policy.class.name": _JAVA,
-    "delegation.token.": _TOKENS,
     "early.start.listeners": _KRAFT,
     "group.coordinator.cached.buffer.max.bytes": "coordinators keep no such buffer",
     "group.share.": "share groups are not offered",

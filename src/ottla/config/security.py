@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 
 from ottla.config.sasl import SaslServerSettings
-from ottla.config.settings import AtLeast, Doc, Dynamic, OneOf, Settings
+from ottla.config.settings import AtLeast, Doc, Dynamic, Long, OneOf, Settings, Type
 from ottla.config.tls import TlsSettings
 
 AUTHORIZERS: Final = (
@@ -37,6 +37,23 @@ class SecuritySettings(TlsSettings, SaslServerSettings, Settings):
     controller_quota_window_size_seconds: Annotated[
         int, AtLeast(1), Doc("Time span of each sample of the quota on changes of topics.")
     ] = 1
+    delegation_token_secret_key: Annotated[
+        str | None,
+        Type.PASSWORD,
+        Doc("Makes the passwords of delegation tokens, the same on all brokers; unset: no tokens."),
+    ] = None
+    delegation_token_master_key: Annotated[
+        str | None, Type.PASSWORD, Doc("The older name of delegation.token.secret.key.")
+    ] = None
+    delegation_token_max_lifetime_ms: Annotated[
+        Long, AtLeast(1), Doc("A delegation token ends after this long, however often renewed.")
+    ] = 604_800_000
+    delegation_token_expiry_time_ms: Annotated[
+        Long, AtLeast(1), Doc("A delegation token ends after this long unless it is renewed.")
+    ] = 86_400_000
+    delegation_token_expiry_check_interval_ms: Annotated[
+        Long, AtLeast(1), Doc("How often the controller deletes expired delegation tokens.")
+    ] = 3_600_000
     authorizer_class_name: Annotated[
         str,
         Doc("Kafka's authorizer, by any of its names, enables ACLs; empty disables them."),
@@ -47,6 +64,10 @@ class SecuritySettings(TlsSettings, SaslServerSettings, Settings):
     allow_everyone_if_no_acl_found: Annotated[
         bool, Doc("Allow everyone to use a resource that has no ACL.")
     ] = False
+
+    @property
+    def token_secret(self) -> str:
+        return self.delegation_token_secret_key or self.delegation_token_master_key or ""
 
     @property
     def super_user_names(self) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class Peer:
         "answer",
         "connection_id",
         "is_broker",
+        "is_token",
         "large",
         "listener",
         "login",
@@ -70,6 +71,7 @@ class Peer:
         self.login: Any = None  # of a SASL listener: who logs the client in, and again
         self.answer: Answer = _not_connected  # handles each frame; a handler may set another
         self.is_broker = False  # another broker, or this one's own controller
+        self.is_token = False  # the client logged in with a delegation token of its principal
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.large: asyncio.Event | None = None  # of the request that others must not overtake now
         self.unstarted = 0  # requests handed to tasks that have not begun

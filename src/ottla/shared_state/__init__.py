@@ -6,6 +6,7 @@ May import `metadata`, `store`, `security`, `config` and `model`; never the cont
 - `config_store`          dynamic settings: written to the store, watched by every broker
 - `quota_store`           quotas: written to the store, announced with settings
 - `acl_store`             ACLs: written to the store, watched by every broker
+- `token_store`           delegation tokens: written to the store, watched by every broker
 - `change_notifications`  notification nodes that tell brokers what changed
 - `producer_ids`          blocks of producer ids
 """

@@ -27,6 +27,7 @@ CONFIG_USERS: Final = "/config/users"
 SCRAM_SECRET: Final = "/cluster/scram_secret"  # not Kafka's: derives salts of unknown users
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
+DELEGATION_TOKEN: Final = "/delegation_token"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 ISR_CHANGES: Final = "/isr_change_notification"
 LOG_DIRS: Final = "/brokers/log_dirs"  # not Kafka's
@@ -34,12 +35,15 @@ LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+TOKENS: Final = "/delegation_token/tokens"
+TOKEN_CHANGES: Final = "/delegation_token/token_changes"
 TOPICS: Final = "/brokers/topics"
 
 ACL_CHANGE_PREFIX: Final = "acl_changes_"
 ISR_CHANGE_PREFIX: Final = "isr_change_"
 LOG_DIR_EVENT_PREFIX: Final = "log_dir_event_"
 CONFIG_CHANGE_PREFIX: Final = "config_change_"
+TOKEN_CHANGE_PREFIX: Final = "token_change_"
 DEFAULT_ENTITY: Final = "<default>"
 _NOT_ALLOWED: Final = re.compile("[%/\x00-\x1f\x7f-\x9f\ue000-\uf8ff\ufff0-\uffff]")
 
@@ -92,6 +96,10 @@ def partition_state(tp: TopicPartition) -> str:
 
 def delete_topic(name: str) -> str:
     return f"{DELETE_TOPICS}/{name}"
+
+
+def token(id: str) -> str:
+    return f"{TOKENS}/{id}"
 
 
 def topic_config(name: str) -> str:

@@ -38,8 +38,7 @@ EMPTY_GROUP: Final = "the empty group id is refused to everybody (24), not to me
 ALONE: Final = "without ZooKeeper there is one broker: requests of other brokers are refused"
 
 NOT_OFFERED: Final = (
-    "DescribeDelegationToken", "CreateDelegationToken", "ShareGroupDescribe",
-    "StreamsGroupDescribe", "GetTelemetrySubscriptions",
+    "ShareGroupDescribe", "StreamsGroupDescribe", "GetTelemetrySubscriptions",
 )  # fmt: skip
 OF_KRAFT: Final = ("UpdateFeatures", "DescribeQuorum")
 BETWEEN_BROKERS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
@@ -52,7 +51,6 @@ MEANT: Final[tuple[Meant, ...]] = (
         for api in BETWEEN_BROKERS
     ),
     Meant("ApiVersions", "api_keys/22/max_version", "we offer two-phase commit (KIP-939)"),
-    *(Meant("ApiVersions", f"api_keys/{key}", NOT_YET) for key in (38, 39, 40, 41)),
     *(Meant("ApiVersions", f"api_keys/{key}", KRAFT) for key in (55, 57, 64, 80, 81)),
     Meant("ApiVersions", "api_keys/7[67]", "share groups are not offered"),
     Meant("ApiVersions", "api_keys/7[89]", "share groups are not offered"),

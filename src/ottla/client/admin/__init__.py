@@ -15,6 +15,7 @@
 - `log_dirs`      log directories and the replicas in them
 - `acls`          ACLs
 - `scram_users`   SCRAM credentials of users
+- `tokens`        delegation tokens
 - `quotas`        quotas of users, client ids and IP addresses
 - `brokers`       the cluster, its brokers and features
 
@@ -39,6 +40,7 @@ from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir, ReplicaO
 from ottla.client.admin.offsets import ListedOffset, OffsetSpec
 from ottla.client.admin.replicas import ElectionKind, Reassignment
 from ottla.client.admin.session import Outcomes
+from ottla.client.admin.tokens import DelegationToken
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Partition, Topic
 from ottla.client.admin.transactions import (
     ActiveProducer,
@@ -67,6 +69,7 @@ __all__ = [
     "ConfigOp",
     "ConfigSource",
     "CreatedTopic",
+    "DelegationToken",
     "ElectionKind",
     "Feature",
     "FencedProducer",

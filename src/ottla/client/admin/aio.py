@@ -20,6 +20,7 @@ from ottla.client.admin import offsets as _offsets
 from ottla.client.admin import quotas as _quotas
 from ottla.client.admin import replicas as _replicas
 from ottla.client.admin import scram_users as _scram_users
+from ottla.client.admin import tokens as _tokens
 from ottla.client.admin import topics as _topics
 from ottla.client.admin import transactions as _transactions
 from ottla.client.admin.acls import EVERY_RULE, AclFilter, AclRule
@@ -33,6 +34,7 @@ from ottla.client.admin.quotas import QuotaChanges, QuotaFilter
 from ottla.client.admin.replicas import ElectionKind, Reassignment
 from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.session import Outcomes, Session
+from ottla.client.admin.tokens import DelegationToken
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Topic
 from ottla.client.admin.transactions import (
     ActiveProducer,
@@ -336,6 +338,32 @@ class Admin(Session):
     ) -> Outcomes[QuotaEntity, None]:
         """Set and remove quotas; the outcome for each entity."""
         return await _quotas.alter_client_quotas(self, changes, validate_only=validate_only)
+
+    async def create_delegation_token(
+        self,
+        *,
+        owner: str | None = None,
+        renewers: Iterable[str] = (),
+        max_lifetime_ms: int = -1,
+    ) -> DelegationToken:
+        """A new token, of the user who asks unless `owner` names another, as `User:alice`."""
+        return await _tokens.create_delegation_token(
+            self, owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms
+        )
+
+    async def renew_delegation_token(self, hmac: str, period_ms: int = -1) -> int:
+        """Let a token expire later; when, in ms since 1970."""
+        return await _tokens.renew_delegation_token(self, hmac, period_ms)
+
+    async def expire_delegation_token(self, hmac: str, period_ms: int = -1) -> int:
+        """End a token after a period, or at once; when, in ms since 1970."""
+        return await _tokens.expire_delegation_token(self, hmac, period_ms)
+
+    async def describe_delegation_tokens(
+        self, owners: Iterable[str] | None = None
+    ) -> list[DelegationToken]:
+        """The tokens of these owners, or all, that the user may see; the oldest first."""
+        return await _tokens.describe_delegation_tokens(self, owners)
 
     async def describe_cluster(self) -> ClusterInfo:
         """The cluster's id, its controller and its brokers."""

@@ -22,6 +22,7 @@ from ottla.client.admin.quotas import QuotaChanges, QuotaFilter
 from ottla.client.admin.replicas import ElectionKind, Reassignment
 from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.session import Outcomes
+from ottla.client.admin.tokens import DelegationToken
 from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Topic
 from ottla.client.admin.transactions import (
     ActiveProducer,
@@ -347,6 +348,34 @@ class Admin:
         return self.wait_for(
             lambda admin: admin.alter_client_quotas(changes, validate_only=validate_only)
         )
+
+    def create_delegation_token(
+        self,
+        *,
+        owner: str | None = None,
+        renewers: Iterable[str] = (),
+        max_lifetime_ms: int = -1,
+    ) -> DelegationToken:
+        """A new token, of the user who asks unless `owner` names another, as `User:alice`."""
+        return self.wait_for(
+            lambda admin: admin.create_delegation_token(
+                owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms
+            )
+        )
+
+    def renew_delegation_token(self, hmac: str, period_ms: int = -1) -> int:
+        """Let a token expire later; when, in ms since 1970."""
+        return self.wait_for(lambda admin: admin.renew_delegation_token(hmac, period_ms))
+
+    def expire_delegation_token(self, hmac: str, period_ms: int = -1) -> int:
+        """End a token after a period, or at once; when, in ms since 1970."""
+        return self.wait_for(lambda admin: admin.expire_delegation_token(hmac, period_ms))
+
+    def describe_delegation_tokens(
+        self, owners: Iterable[str] | None = None
+    ) -> list[DelegationToken]:
+        """The tokens of these owners, or all, that the user may see; the oldest first."""
+        return self.wait_for(lambda admin: admin.describe_delegation_tokens(owners))
 
     def describe_cluster(self) -> ClusterInfo:
         """The cluster's id, its controller and its brokers."""

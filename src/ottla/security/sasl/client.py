@@ -71,7 +71,10 @@ class ClientLogin:
         user, password = self._user
         if self.mechanism == "PLAIN":
             return PlainClient(user, password)
-        return ScramClient(self.mechanism, user, password, self._nonce(), _on_thread)
+        is_token = self._options.get("tokenauth", "").lower() == "true"
+        return ScramClient(
+            self.mechanism, user, password, self._nonce(), _on_thread, is_token=is_token
+        )
 
     def _user_password(self) -> UserPassword:
         settings = self._settings

@@ -29,6 +29,8 @@ class Step(NamedTuple):
     user: str | None = None
     expires_ms: int | None = None
     """When the credential expires, on the clock for stamping."""
+    by_token: bool = False
+    """Whether the client logged in with a delegation token of this user."""
 
 
 class ServerExchange(Protocol):

@@ -14,7 +14,7 @@ import hmac
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ottla.model.errors import AuthenticationFailed
 from ottla.security.sasl.exchange import SENTENCE, LoginFailed, Step
@@ -95,11 +95,25 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
     return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
+class TokenLogin(NamedTuple):
+    """What a login with a delegation token must prove, who it is for, and until when."""
+
+    credential: Credential
+    owner: str
+    expires_ms: int
+
+
+class TokenLogins(Protocol):
+    def login(self, id: str, mechanism: str) -> TokenLogin | None:
+        """None: there is no such token."""
+
+
 class ScramCredentials:
     """The credentials of all users. One writer: `shared_state/config_store.py`."""
 
     def __init__(self) -> None:
         self.secret = b""  # derives the salts of unknown users
+        self.tokens: TokenLogins | None = None  # None: delegation tokens are not offered
         self._by_mechanism: dict[str, dict[str, Credential]] = {name: {} for name in HASHES}
 
     def of(self, mechanism: str) -> Mapping[str, Credential]:
@@ -141,13 +155,20 @@ class ScramServer:
     """One login. `nonce` is this side's part; `secret` derives the salt of unknown users."""
 
     def __init__(
-        self, mechanism: str, credentials: Mapping[str, Credential], nonce: str, secret: bytes
+        self,
+        mechanism: str,
+        credentials: Mapping[str, Credential],
+        nonce: str,
+        secret: bytes,
+        tokens: TokenLogins | None = None,
     ) -> None:
         self._mechanism = mechanism
         self._hash = HASHES[mechanism]
         self._credentials = credentials
         self._nonce = nonce
         self._secret = secret
+        self._tokens = tokens
+        self._token: TokenLogin | None = None
         self._user: str | None = None
 
     def evaluate(self, token: bytes) -> Step:
@@ -164,10 +185,11 @@ class ScramServer:
         authorization_id = _plain_name(match["id"] or "")
         if authorization_id and authorization_id != user:
             raise self._failure("another authorization id", user)
-        if ",tokenauth=true" in match["more"]:
-            raise self._failure("delegation tokens are not offered", user)
         self._user = user
-        self._credential = self._credentials.get(user)
+        if ",tokenauth=true," in f"{match['more']},".lower():
+            self._credential = self._token_credential(user)
+        else:
+            self._credential = self._credentials.get(user)
         credential = self._credential or self._pretended(user)
         self._nonce = match["nonce"] + self._nonce
         self._binding = _base64(match["header"].encode())
@@ -194,7 +216,17 @@ class ScramServer:
         if self._credential is None or not equal:
             raise self._failure("unknown user" if self._credential is None else "wrong proof", user)
         verifier = hmac.digest(credential.server_key, message, self._hash)
-        return Step(f"v={_base64(verifier)}".encode(), user)
+        answer = f"v={_base64(verifier)}".encode()
+        if self._token is None:
+            return Step(answer, user)
+        owner = self._token.owner.partition(":")[2]
+        return Step(answer, owner, self._token.expires_ms, by_token=True)
+
+    def _token_credential(self, id: str) -> Credential | None:
+        if self._tokens is None:
+            raise self._failure("delegation tokens are not offered", id)
+        self._token = self._tokens.login(id, self._mechanism)
+        return None if self._token is None else self._token.credential
 
     def _pretended(self, user: str) -> Credential:
         """What an unknown user is asked to prove; nobody can."""
@@ -226,8 +258,17 @@ class ScramClient:
     """One login of ours. Checks that the broker knows the credential, too."""
 
     def __init__(
-        self, mechanism: str, user: str, password: str, nonce: str, run: RunBlocking
+        self,
+        mechanism: str,
+        user: str,
+        password: str,
+        nonce: str,
+        run: RunBlocking,
+        *,
+        is_token: bool = False,
     ) -> None:
+        """`is_token`: user and password are the id and the HMAC of a delegation token."""
+        self._extensions = ",tokenauth=true" if is_token else ""
         self._mechanism = mechanism
         self._hash = HASHES[mechanism]
         self._user = user
@@ -238,7 +279,7 @@ class ScramClient:
 
     async def first(self) -> bytes:
         name = self._user.replace("=", "=3D").replace(",", "=2C")
-        self._bare = f"n={name},r={self._nonce}"
+        self._bare = f"n={name},r={self._nonce}{self._extensions}"
         return f"n,,{self._bare}".encode()
 
     async def evaluate(self, challenge: bytes) -> bytes | None:

@@ -92,8 +92,8 @@ class SaslServer:
         """A new login by one of `mechanisms`."""
         if mechanism in HASHES:
             credentials = self._credentials.of(mechanism)
-            secret = self._credentials.secret
-            return ScramServer(mechanism, credentials, self._nonce(), secret)
+            secret, tokens = self._credentials.secret, self._credentials.tokens
+            return ScramServer(mechanism, credentials, self._nonce(), secret, tokens)
         if mechanism == "PLAIN":
             return PlainServer(self._passwords)
         assert self._checker is not None

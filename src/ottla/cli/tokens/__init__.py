@@ -1,0 +1,4 @@
+"""`ottla tokens`: delegation tokens.
+
+- `commands`  create, list, renew, expire
+"""
