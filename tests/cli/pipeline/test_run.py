@@ -75,12 +75,15 @@ def test_the_examples_that_end_work_and_bad_sql_is_one_line(folder: Path) -> Non
     assert totals["clean"]["rows_in"] >= 2
     assert totals["valid_dead_letter"]["rows_in"] >= 2
     assert any(one.get("lag_records") == 0 for one in lines)
-    ran = dict(zip(examples, good, strict=True))
-    assert ran["pipeline test views.yaml"].out.splitlines() == ["ok names", "1 passed, 0 failed"]
-    plan = json.loads(ran["pipeline plan views.yaml --json"].out)
+    by_example = dict(zip(examples, good, strict=True))
+    assert by_example["pipeline test views.yaml"].out.splitlines() == [
+        "ok names",
+        "1 passed, 0 failed",
+    ]
+    plan = json.loads(by_example["pipeline plan views.yaml --json"].out)
     assert plan["sources"][0]["records"] >= 2
     assert {each["query"]: each["records_to_read"] for each in plan["queries"]}["clean"] == 0
-    tried = json.loads(ran["pipeline try views.yaml --json"].out)
+    tried = json.loads(by_example["pipeline try views.yaml --json"].out)
     assert tried["views"][0]["user"] == "ann"
     assert tried["dead_letters_of_views"][0]["value"] == "garbled"
     assert (folder / "views.png").stat().st_size > 1_000

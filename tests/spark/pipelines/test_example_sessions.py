@@ -28,7 +28,7 @@ def test_clicks_become_sessions_by_a_step_in_python(stage: Stage) -> None:
     stage.send("clicks", [Sent(json.dumps(row).encode()) for row in rows])
     pipeline = open_pipeline(EXAMPLE, [f"bootstrap={stage.servers}"])
     stage.once(replace(pipeline, checkpoint=str(stage.folder / "checkpoints")))
-    sessions = [json.loads(record.value) for record in stage.read("sessions")]
+    sessions = [json.loads(record.value or b"") for record in stage.read("sessions")]
     assert {row["user"]: (row["clicks"], row["led_to"]) for row in sessions} == {
         "ann": (2, "order"),
         "ben": (1, "browsing"),

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from ottla.cli.console import Table, patience, show
 from ottla.cli.options import AsJson
-from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.cli.pipeline.options import PipelineFile, Profile, Sets, masked_output
 from ottla.model.clock import SystemClock
+from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.trial.read_plan import query_plans, source_range
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
-def plan(path: PipelineFile, *, sets: Sets = None, as_json: AsJson = False) -> int:
+def plan(
+    path: PipelineFile, *, sets: Sets = None, profile: Profile = None, as_json: AsJson = False
+) -> int:
     """Show what a run would read, from where, and how much.
 
     Examples:
       ottla pipeline plan views.yaml
       ottla pipeline plan views.yaml --json
     """
-    pipeline = open_pipeline(path, sets or ())
+    pipeline = open_pipeline(path, sets or (), profile)
+    with masked_output(pipeline.secrets):
+        _show_plan(pipeline, as_json)
+    return 0
+
+
+def _show_plan(pipeline: Pipeline, as_json: bool) -> None:
     with patience("asking for offsets"):
         clock = SystemClock()
         ranges = {source.name: source_range(source, clock) for source in pipeline.sources}
@@ -48,4 +57,3 @@ def plan(path: PipelineFile, *, sets: Sets = None, as_json: AsJson = False) -> i
         Table("queries", ("query", "sources", "begins", "records to read", "bytes"), queries),
         as_json=as_json,
     )
-    return 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 from ottla.cli.console import patience
-from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.cli.pipeline.options import PipelineFile, Profile, Sets
 from ottla.spark.pipelines.trial.check import run_tests
 
 
-def test(path: PipelineFile, *, sets: Sets = None) -> int:
+def test(path: PipelineFile, *, sets: Sets = None, profile: Profile = None) -> int:
     """Run the tests in FILE.test.yaml, without a broker.
 
     Examples:
@@ -17,7 +17,7 @@ def test(path: PipelineFile, *, sets: Sets = None) -> int:
     """
     failed = count = 0
     with patience("starting Spark"):
-        outcomes = run_tests(path, sets or ())
+        outcomes = run_tests(path, sets or (), profile=profile)
     for outcome in outcomes:
         count += 1
         print(f"{'FAILED' if outcome.differences else 'ok'} {outcome.name}", flush=True)

@@ -8,8 +8,9 @@ import typer
 
 from ottla.cli.console import Table, patience, show
 from ottla.cli.options import AsJson
-from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.cli.pipeline.options import PipelineFile, Profile, Sets, masked_output
 from ottla.model.clock import SystemClock
+from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
@@ -23,6 +24,7 @@ def try_(
         int, typer.Option("--rows", min=1, max=1_000, help="Show so many of each view.")
     ] = 10,
     sets: Sets = None,
+    profile: Profile = None,
     as_json: AsJson = False,
 ) -> int:
     """Show the last records of the sources after each step; write nothing.
@@ -31,12 +33,18 @@ def try_(
       ottla pipeline try views.yaml
       ottla pipeline try views.yaml --records 1000 --rows 5
     """
+    pipeline = open_pipeline(path, sets or (), profile)
+    with masked_output(pipeline.secrets):
+        _try(pipeline, records, rows, as_json)
+    return 0
+
+
+def _try(pipeline: Pipeline, records: int, rows: int, as_json: bool) -> None:
     from ottla.spark.pipelines.session import session
     from ottla.spark.pipelines.trial.sample import try_pipeline
 
-    pipeline = open_pipeline(path, sets or ())
     with patience("reading a sample with Spark"):
-        spark = session(f"{pipeline.name}-try", None, pipeline.spark)
+        spark = session(f"{pipeline.name}-try", None, pipeline.spark, secrets=pipeline.secrets)
         try:
             sample = try_pipeline(spark, pipeline, SystemClock(), records=records, rows=rows)
             shown = list(sample)
@@ -51,7 +59,6 @@ def try_(
         for each in shown
     ]
     show(*tables, as_json=as_json)
-    return 0
 
 
 def _title(name: str, rows: int, total: int) -> str:

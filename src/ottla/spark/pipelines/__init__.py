@@ -4,12 +4,14 @@
     totals = pipelines.run("views.yaml", once=True)
 
 - `yaml_file`    parses a YAML file into a `Pipeline`
+- `file_values`  its values: includes, profiles, overrides
 - `variables`    `${env:…}` and `${file:…}` in its values; pure
 - `spec`         what a pipeline is made of; plain values
 - `sinks`        parses the sinks of a file; pure
 - `yaml_node`    one mapping of a file: typed access and errors with the path; pure
 - `decoding`     decodes the values of a topic into columns
 - `views`        sources and steps as Spark's views
+- `file_sources` sources that are files: streams of them, and tables that are loaded again
 - `python_steps` steps that are functions of a Python file
 - `dlq`          rejected rows with reason and origin, and their replay
 - `queries`      one streaming query for each sink
@@ -19,6 +21,7 @@
 - `checkpoint_owner` which pipeline a folder of checkpoints belongs to
 - `runner`       runs a pipeline: the function `run`
 - `running_queries` streaming queries: started, watched and stopped; the history of their batches
+- `background`   a run in the background: started, found and stopped
 - `restarts`     which failures are followed by a restart, and when; pure
 - `progress`     progress of a batch, totals and lag; pure
 - `topic_ends`   end offsets of topics, for the lag

@@ -82,8 +82,8 @@ def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:
         return frame.writeStream.foreachBatch(lake_writer(sink.target))
     frame = frame.select(*own_columns(frame))
     match sink.target:
-        case FilesTarget(path, partition_by):
-            writer = frame.writeStream.format("parquet").option("path", path)
+        case FilesTarget(path, partition_by, kind, options):
+            writer = frame.writeStream.format(kind).options(**options).option("path", path)
             return writer.partitionBy(*partition_by) if partition_by else writer
         case ConsoleTarget(rows):
             return frame.writeStream.format("console").option("numRows", rows)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.model.errors import UserError
 from ottla.spark import rows
 from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines.file_values import load
 from ottla.spark.pipelines.queries import topic_records
-from ottla.spark.pipelines.spec import Pipeline, Source, TopicTarget
+from ottla.spark.pipelines.spec import FileSource, Pipeline, Source, TopicTarget
 from ottla.spark.pipelines.trial.fixtures import (
     FixtureRecord,
     PipelineTest,
@@ -54,7 +55,11 @@ class Outcome:
 
 
 def check(
-    path: Path | str, *, overrides: Sequence[str] = (), spark: SparkSession | None = None
+    path: Path | str,
+    *,
+    overrides: Sequence[str] = (),
+    profile: str | None = None,
+    spark: SparkSession | None = None,
 ) -> None:
     """Run the tests of a pipeline file; `PipelineTestFailed` says what differs.
 
@@ -64,7 +69,7 @@ def check(
     The tests stand beside it, in `views.test.yaml`. Without `spark` a local session is started, or
     the one of this process is used; it is left running.
     """
-    outcomes = list(run_tests(Path(path), overrides, spark))
+    outcomes = list(run_tests(Path(path), overrides, spark, profile))
     failed = [outcome for outcome in outcomes if outcome.differences]
     if failed:
         lines = [
@@ -76,13 +81,16 @@ def check(
 
 
 def run_tests(
-    path: Path, overrides: Sequence[str] = (), spark: SparkSession | None = None
+    path: Path,
+    overrides: Sequence[str] = (),
+    spark: SparkSession | None = None,
+    profile: str | None = None,
 ) -> Iterator[Outcome]:
     """Each test of a file, in order; UserError where a file is wrong."""
-    pipeline = yaml_file.open_pipeline(pipeline_path(path), overrides)
+    pipeline = yaml_file.open_pipeline(pipeline_path(path), overrides, profile)
     of_tests = test_path(path)
     try:
-        tests = parse_tests(yaml_file.load(of_tests), pipeline, of_tests.parent)
+        tests = parse_tests(load(of_tests).values, pipeline, of_tests.parent)
     except UserError as mistake:
         place = "" if str(of_tests) in str(mistake) else f"{of_tests}: "
         raise UserError(f"{place}{mistake}") from None
@@ -90,10 +98,15 @@ def run_tests(
 
 
 def run_test(spark: SparkSession, pipeline: Pipeline, test: PipelineTest) -> Outcome:
-    def read(source: Source) -> DataFrame:
+    def read(source: Source | FileSource) -> DataFrame:
         return fixture_frame(spark, test.given.get(source.name, []))
 
-    views = Views(spark, pipeline, read)
+    def read_files(source: FileSource) -> DataFrame:
+        if not source.schema:
+            raise UserError(f"sources.{source.name}.schema: missing; tests need it")
+        return file_rows(read(source), source)
+
+    views = Views(spark, pipeline, read, read_files)
     judged = {letter.view: letter.judged for letter in views.dead_letters}
     sinks = {sink.name: sink for sink in pipeline.sinks}
     found: list[str] = []
@@ -124,6 +137,14 @@ def fixture_frame(spark: SparkSession, records: Sequence[FixtureRecord]) -> Data
         )
         offsets[place] += 1
     return spark.createDataFrame(made, rows.schema((*rows.COLUMNS, rows.HEADERS)))
+
+
+def file_rows(records: DataFrame, source: FileSource) -> DataFrame:
+    """Rows of a file, given as JSON."""
+    from pyspark.sql import functions as F
+
+    text = F.col("value").cast("string")
+    return records.select(F.from_json(text, source.schema).alias("row")).select("row.*")
 
 
 def differences(frame: DataFrame, expected: Sequence[Mapping[str, Any]], where: str) -> list[str]:

@@ -78,12 +78,13 @@ def parse_tests(values: Mapping[str, Any], pipeline: Pipeline, folder: Path) -> 
 
 
 def _test(node: Node, pipeline: Pipeline, folder: Path) -> PipelineTest:
-    sources = {source.name: source for source in pipeline.sources}
+    sources = {source.name: source.format for source in pipeline.sources}
+    sources |= {source.name: Format("json", source.schema) for source in pipeline.files}
     views = [*sources, *(step.name for step in pipeline.steps)]
     name = node.text("name")
     given = node.node("given")
     records = {
-        source: _records(given, source, sources[source].format, folder)
+        source: _records(given, source, sources[source], folder)
         for source in _names(given, tuple(sources), "source")
     }
     test = PipelineTest(

@@ -126,10 +126,12 @@ def query_sources(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
 
 def sources_of_views(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
     """The sources that each view is made of, in the order of the file."""
-    found: dict[str, tuple[str, ...]] = {source.name: (source.name,) for source in pipeline.sources}
+    names = [source.name for source in pipeline.sources]
+    names += [source.name for source in pipeline.files]
+    found: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
     for step in pipeline.steps:
         read = {source for view in _views_read(step, tuple(found)) for source in found[view]}
-        found[step.name] = tuple(source.name for source in pipeline.sources if source.name in read)
+        found[step.name] = tuple(name for name in names if name in read)
     return found
 
 

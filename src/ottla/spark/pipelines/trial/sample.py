@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.model.clock import Clock
 from ottla.spark.offsets import to_json
+from ottla.spark.pipelines import file_sources
 from ottla.spark.pipelines.decoding.formats import REASON, own_columns
-from ottla.spark.pipelines.spec import Pipeline, Source
+from ottla.spark.pipelines.spec import FileSource, Pipeline, Source
 from ottla.spark.pipelines.trial.read_plan import SourceRange, source_range
 from ottla.spark.pipelines.views import Views
 
@@ -29,7 +31,7 @@ OF_STREAMS: Final = (
 """Options of a source that are not used for a sample, or are set by it."""
 
 
-class Shown(NamedTuple):
+class ViewRows(NamedTuple):
     """Some rows of one view, or of its dead letters."""
 
     name: str
@@ -41,18 +43,21 @@ class Shown(NamedTuple):
 
 def try_pipeline(
     spark: SparkSession, pipeline: Pipeline, clock: Clock, *, records: int, rows: int
-) -> Iterator[Shown]:
+) -> Iterator[ViewRows]:
     """The views of a pipeline over the last `records` records of each source."""
 
     def read(source: Source) -> DataFrame:
         options = sample_options(source.options, source_range(source, clock), records)
         return spark.read.format("ottla").options(**options).load()
 
-    views = Views(spark, pipeline, read)
+    def read_files(source: FileSource) -> DataFrame:
+        return file_sources.frame(spark, replace(source, is_table=True)).limit(records)
+
+    views = Views(spark, pipeline, read, read_files)
     for name, frame in views.frames.items():
-        yield _shown(name, frame.select(*own_columns(frame)), rows)
+        yield _view_rows(name, frame.select(*own_columns(frame)), rows)
     for letter in views.dead_letters:
-        yield _shown(f"dead letters of {letter.view}", refused(letter.judged), rows)
+        yield _view_rows(f"dead letters of {letter.view}", refused(letter.judged), rows)
 
 
 def sample_options(options: Mapping[str, str], found: SourceRange, records: int) -> dict[str, str]:
@@ -79,10 +84,10 @@ def refused(judged: DataFrame) -> DataFrame:
     )
 
 
-def _shown(name: str, frame: DataFrame, rows: int) -> Shown:
+def _view_rows(name: str, frame: DataFrame, rows: int) -> ViewRows:
     first = [tuple(map(_text, row)) for row in frame.limit(rows).collect()]
     total = len(first) if len(first) < rows else frame.count()
-    return Shown(name, tuple(frame.columns), first, total)
+    return ViewRows(name, tuple(frame.columns), first, total)
 
 
 def _text(value: Any) -> Any:
