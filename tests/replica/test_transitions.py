@@ -334,3 +334,16 @@ async def test_many_deletions_sync_their_directory_once() -> None:
         codes = await side.services.transitions.stop_replicas(stops)
         assert set(codes.values()) == {ErrorCode.none}
         assert side.disk.syncs == 1
+
+
+@pytest.mark.spec("CTL-76")
+async def test_what_a_broker_that_shuts_down_leads_no_more_it_does_not_follow_either() -> None:
+    async with data_side() as side:
+        await become(side, state(0, is_new=True))
+        side.services.transitions.begin_shutdown()
+        taken = LeaderAssignment(OTHER, LeaderEpoch(1), (OTHER,), (ME, OTHER), version=1)
+        assert await become(side, PartitionTransition(TP, TOPIC_ID, taken)) is ErrorCode.none
+        assert list(side.data.fetchers) == []
+        waited_for = LeaderAssignment(OTHER, LeaderEpoch(2), (OTHER, ME), (ME, OTHER), version=2)
+        assert await become(side, PartitionTransition(TP, TOPIC_ID, waited_for)) is ErrorCode.none
+        assert len(list(side.data.fetchers)) == 1

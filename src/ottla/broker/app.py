@@ -194,6 +194,7 @@ class App:
         await self._start_metrics_server(stack)
         stack.callback(coordination.close)  # ends requests of waiting members
         stack.push_async_callback(control.hand_over)  # first, while this broker still serves
+        stack.callback(data.services.transitions.begin_shutdown)
 
     def _links(self, stack: AsyncExitStack, metadata: MetadataCache) -> BrokerLinks:
         environment, listener = self._environment, Listeners.of(self.config).inter_broker

@@ -97,10 +97,18 @@ class Transitions:
         self._topic_config = topic_config
         self.controller_epoch = ControllerEpoch(0)
         self.broker_epoch = BrokerEpoch(-1)
+        self._is_shutting_down = False
 
     def set_broker_epoch(self, epoch: BrokerEpoch) -> None:
         """The broker has registered: requests for an earlier broker epoch are rejected."""
         self.broker_epoch = epoch
+
+    def begin_shutdown(self) -> None:
+        """The controller is asked to move leaders away: what they leave is not followed any more.
+
+        A new leader would propose this broker for its in-sync set again, and wait for its fetches.
+        """
+        self._is_shutting_down = True
 
     def check(self, fence: EpochFence) -> None:
         """Reject requests of an older controller, or for an earlier broker epoch."""
@@ -191,7 +199,8 @@ class Transitions:
             return
         partition.follow(assigned)
         self._hosted.role_changed(partition)
-        self._fetchers.add(partition)
+        if not self._is_shutting_down or self._hosted.environment.broker_id in assigned.isr:
+            self._fetchers.add(partition)
 
     def _refresh(self, partition: HostedPartition, assigned: LeaderAssignment) -> ErrorCode:
         """Within an epoch only the in-sync set changes: of interest to a leader that proposed one

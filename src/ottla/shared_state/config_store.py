@@ -214,7 +214,7 @@ def _number(notification: str) -> int:
 
 def _overrides(path: str, node: Node | None) -> Overrides:
     try:
-        return {} if node is None else ConfigNode.decode(node.data).overrides
+        return {} if node is None or not node.data else ConfigNode.decode(node.data).overrides
     except BadNode as error:
         log.error("cannot parse settings in node %s, ignoring them: %s", path, error)
         return {}

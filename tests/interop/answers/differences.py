@@ -35,13 +35,11 @@ OWN: Final = "a setting of our own"
 FAILS: Final = "Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); we say what is wrong"
 FORMATTED: Final = "Apache Kafka writes this default down as a setting when it is formatted"
 EMPTY_GROUP: Final = "the empty group id is refused to everybody (24), not to members alone"
-PASSWORD: Final = "TLS is not offered yet, and so its settings are not"
+ALONE: Final = "without ZooKeeper there is one broker: requests of other brokers are refused"
 
 NOT_OFFERED: Final = (
-    "DescribeClientQuotas", "AlterClientQuotas", "DescribeUserScramCredentials",
-    "AlterUserScramCredentials", "DescribeDelegationToken", "CreateDelegationToken",
-    "ShareGroupDescribe", "StreamsGroupDescribe", "GetTelemetrySubscriptions",
-    "SaslHandshake", "SaslAuthenticate",
+    "DescribeDelegationToken", "CreateDelegationToken", "ShareGroupDescribe",
+    "StreamsGroupDescribe", "GetTelemetrySubscriptions",
 )  # fmt: skip
 OF_KRAFT: Final = ("UpdateFeatures", "DescribeQuorum")
 BETWEEN_BROKERS: Final = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
@@ -54,10 +52,7 @@ MEANT: Final[tuple[Meant, ...]] = (
         for api in BETWEEN_BROKERS
     ),
     Meant("ApiVersions", "api_keys/22/max_version", "we offer two-phase commit (KIP-939)"),
-    *(
-        Meant("ApiVersions", f"api_keys/{key}", NOT_YET)
-        for key in (17, 36, 38, 39, 40, 41, 48, 49, 50, 51)
-    ),
+    *(Meant("ApiVersions", f"api_keys/{key}", NOT_YET) for key in (38, 39, 40, 41)),
     *(Meant("ApiVersions", f"api_keys/{key}", KRAFT) for key in (55, 57, 64, 80, 81)),
     Meant("ApiVersions", "api_keys/7[67]", "share groups are not offered"),
     Meant("ApiVersions", "api_keys/7[89]", "share groups are not offered"),
@@ -194,16 +189,14 @@ MEANT: Final[tuple[Meant, ...]] = (
         )
         for field in ("error_code", "member_id")
     ),
-    # Transactions
-    Meant(
-        "AddPartitionsToTxn",
-        "*/partition_error_code",
-        "version 4 is of brokers whose clients need not know TRANSACTION_ABORTABLE",
-        "what a transaction takes",
+    # Between brokers
+    Meant("Fetch", "responses/*", ALONE, "fetch as a replica"),
+    *(
+        Meant("AddPartitionsToTxn", path, ALONE)
+        for path in ("error_code", "results_by_transaction/*")
     ),
     # Settings
     Meant("DescribeConfigs", "*", NOT_YET, "settings of telemetry"),
-    Meant("DescribeConfigs", "*", PASSWORD, "a broker's ssl.keystore.password"),
     Meant("IncrementalAlterConfigs", "*/error_code", FAILS, "alter a topic with an unknown *"),
     Meant(
         "DescribeAcls",

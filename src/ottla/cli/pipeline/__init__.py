@@ -2,6 +2,9 @@
 
 - `run`        run a file's queries
 - `validate`   check a file without running it
+- `plan`       what a run would read
+- `test`       the steps on the records of a file of tests
+- `try_`       the steps on a sample of real records
 - `new`, `list_templates`   example files
 - `replay_dlq` send dead letters back to the topic they came from
 - `report`     a chart of throughput and lag

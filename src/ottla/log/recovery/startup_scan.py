@@ -67,6 +67,14 @@ class StartupScan:
             return
         watermark = directory.offsets(HIGH_WATERMARKS).get(partition)
         if watermark is not None:
+            if watermark > log.end_offset:
+                logger.warning(
+                    "%s: the log ends at offset %d, below its checkpointed high watermark %d; "
+                    "records were lost here, the leader may still have them",
+                    partition,
+                    log.end_offset,
+                    watermark,
+                )
             log.set_high_watermark(watermark)
         if pending.kind is DirectoryKind.FUTURE:
             self._directories.futures[partition] = HostedLog(log, directory)

@@ -10,6 +10,7 @@
 - `yaml_node`    one mapping of a file: typed access and errors with the path; pure
 - `decoding`     decodes the values of a topic into columns
 - `views`        sources and steps as Spark's views
+- `python_steps` steps that are functions of a Python file
 - `dlq`          rejected rows with reason and origin, and their replay
 - `queries`      one streaming query for each sink
 - `lake`         tables in a lake, without a jar: Delta or Iceberg
@@ -24,6 +25,7 @@
 - `metrics`      progress for Prometheus
 - `report`       progress as a chart
 - `group_sync`   translates offsets of consumer groups to a mirror
+- `trial`        tests, samples and plans: a pipeline tried before it runs
 - `templates`    example files
 
 May import the rest of `ottla.spark` and the client. Importing it imports no pyspark.
@@ -31,19 +33,27 @@ May import the rest of `ottla.spark` and the client. Importing it imports no pys
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.runner import StopTimeout, run
     from ottla.spark.pipelines.running_queries import QueryFailed
+    from ottla.spark.pipelines.trial.check import PipelineTestFailed, check
 
-__all__ = ["QueryFailed", "StopTimeout", "run"]
+__all__ = ["PipelineTestFailed", "QueryFailed", "StopTimeout", "check", "run"]
+
+_HOMES = {
+    "PipelineTestFailed": "trial.check",
+    "QueryFailed": "running_queries",
+    "StopTimeout": "runner",
+    "check": "trial.check",
+    "run": "runner",
+}
 
 
 def __getattr__(name: str) -> object:
     """The public names, imported when first used: commands import this package to parse a file."""
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ottla.spark.pipelines import runner, running_queries
-
-    return getattr(running_queries if name == "QueryFailed" else runner, name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from ottla.spark.pipelines.restarts import RestartPolicy
 
@@ -73,7 +74,26 @@ class DeduplicateStep:
     within: Watermark | None = None
 
 
-Step: TypeAlias = SqlStep | RejectStep | DeduplicateStep
+@dataclass(frozen=True)
+class PythonStep:
+    """A function of a Python file: the DataFrames of the views in `sources`, and a DataFrame back.
+
+    `arguments` are handed to it by keyword.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    path: Path
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """As the file says it, for errors."""
+        return f"{self.path.name}:{self.function}"
+
+
+Step: TypeAlias = SqlStep | RejectStep | DeduplicateStep | PythonStep
 
 
 @dataclass(frozen=True)

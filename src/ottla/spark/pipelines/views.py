@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
+from ottla.spark.pipelines import python_steps
 from ottla.spark.pipelines.decoding.formats import ORIGIN, REASON, decoded, good
 from ottla.spark.pipelines.spec import (
     DeduplicateStep,
     Pipeline,
+    PythonStep,
     RejectStep,
     Source,
     SqlStep,
@@ -100,6 +102,8 @@ class Views:
                 return self._reject(step)
             case DeduplicateStep():
                 return self._deduplicate(step)
+            case PythonStep():
+                return python_steps.call(step, [self.frames[name] for name in step.sources])
 
     def _sql(self, step: SqlStep) -> DataFrame:
         with _analysed(f"step {step.name}: sql"):
@@ -124,6 +128,8 @@ class Views:
     def _deduplicate(self, step: DeduplicateStep) -> DataFrame:
         with _analysed(f"step {step.name}: deduplicate"):
             frame, keys = self.frames[step.source], list(step.keys)
+            if not frame.isStreaming:  # a sample or a fixture: all rows are one batch
+                return frame.dropDuplicates(keys)
             if step.within is None and _watermarked(frame) is None:
                 return frame.dropDuplicates(keys)
             late = _late(frame, step.within, f"step {step.name}")

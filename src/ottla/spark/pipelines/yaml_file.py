@@ -15,6 +15,7 @@ can be detected without that is detected here, before anything runs.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,7 @@ from ottla.spark.pipelines.spec import (
     Format,
     GroupSync,
     Pipeline,
+    PythonStep,
     RejectStep,
     Source,
     SqlStep,
@@ -140,7 +142,7 @@ def parse(values: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
     bootstrap = top.text("bootstrap", BOOTSTRAP)
     defaults = Defaults(name, bootstrap)
     sources = tuple(_source(view, node, defaults, folder) for view, node in top.named("sources"))
-    steps = tuple(map(_step, top.items("steps")))
+    steps = tuple(_step(node, folder) for node in top.items("steps"))
     sinks = tuple(sink(node, bootstrap) for node in top.items("sinks"))
     pipeline = Pipeline(
         name,
@@ -252,9 +254,9 @@ def _watermark(node: Node, name: str) -> Watermark | None:
     return watermark
 
 
-def _step(node: Node) -> Step:
+def _step(node: Node, folder: Path) -> Step:
     name = node.text("name")
-    kind = node.one_of(("sql", "reject", "deduplicate"))
+    kind = node.one_of(("sql", "reject", "deduplicate", "python"))
     step: Step
     if kind == "sql":
         step = SqlStep(name, node.text("sql"), _watermark(node, "watermark"))
@@ -263,11 +265,34 @@ def _step(node: Node) -> Step:
         if not reasons:
             node.fail("reject", "expected a reason and a predicate, as in no user: user IS NULL")
         step = RejectStep(name, node.text("from"), reasons, node.maybe("dead_letter"))
+    elif kind == "python":
+        step = _python_step(name, node, folder)
     else:
         keys = node.texts("deduplicate")
         step = DeduplicateStep(name, node.text("from"), keys, _watermark(node, "within"))
     node.done()
     return step
+
+
+def _python_step(name: str, node: Node, folder: Path) -> PythonStep:
+    """`python: steps.py:clean`; the file is parsed, but not run."""
+    file, separator, function = node.text("python").rpartition(":")
+    if not separator or not file.endswith(".py") or not function.isidentifier():
+        node.fail("python", "expected a file and a function of it, as in steps.py:clean")
+    path = (folder / file).resolve()
+    try:
+        ast.parse(_text(path))
+    except OSError as error:
+        node.fail("python", f"{path}: {error.strerror}")
+    except SyntaxError as error:
+        node.fail("python", f"{path}, line {error.lineno}: {error.msg}")
+    sources = node.texts("from")
+    if not sources:
+        node.fail("from", "missing: the view, or the list of views, that the function is given")
+    arguments = node.raw("arguments") or {}
+    if not isinstance(arguments, Mapping) or not all(map(str.isidentifier, map(str, arguments))):
+        node.fail("arguments", "expected a mapping of parameter names and values")
+    return PythonStep(name, sources, path, function, arguments)
 
 
 def _check_names(pipeline: Pipeline) -> None:
@@ -280,6 +305,9 @@ def _check_names(pipeline: Pipeline) -> None:
         _check_name(view.name, views)
         if isinstance(view, RejectStep | DeduplicateStep):
             _check_view(f"step {view.name}", view.source, views)
+        if isinstance(view, PythonStep):
+            for source in view.sources:
+                _check_view(f"step {view.name}", source, views)
         views[view.name] = None
     sinks: dict[str, None] = {}
     for target in pipeline.sinks:
