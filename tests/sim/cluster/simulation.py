@@ -23,6 +23,7 @@ from ottla.testing.history.replicas import log_end
 from tests.sim import admin
 from tests.sim.admin import AT_REST, LIST_TRANSACTIONS, NewTopic
 from tests.sim.book import Book
+from tests.sim.client import METADATA
 from tests.sim.cluster.faults import Faults
 from tests.sim.cluster.node import SimNode
 from tests.sim.cluster.observer import observed
@@ -44,6 +45,11 @@ from tests.sim.transactor import Transactor
 TRANSACTED: Final = NewTopic("transacted", 2, {"min.insync.replicas": "2"}, replicas=3)
 LIMIT_S: Final = 240.0
 """Virtual seconds after which a simulation should have ended."""
+EVERY_TOPIC: Final = {
+    "topics": None,
+    "allow_auto_topic_creation": False,
+    "include_topic_authorized_operations": False,
+}
 UNFINISHED: Final = {"ended", "hangs for ever"}
 """Complaints after which there are no final reads, without which a history cannot be judged."""
 WHOLE_LIMIT_S: Final = 60.0
@@ -200,6 +206,7 @@ class Run:
         self.book.fault("everything repaired")
         await self._faults.repair()
         await self._until_whole()
+        await self._until_metadata_agrees()
         await self._until_nothing_is_open()
         ends = await self._read_for_the_last_time()
         self.book.complaints += different_replicas(self.nodes, self._view, ends)
@@ -212,6 +219,37 @@ class Run:
         except TimeoutError:
             left = self._view.out_of_sync(len(self.nodes))
             self.book.complain("in sync", "", f"after {WHOLE_LIMIT_S} s: {left[:5]}")
+
+    async def _until_metadata_agrees(self) -> None:
+        """Every broker names the leaders that the store names."""
+        others: dict[str, str] = {}
+        try:
+            async with asyncio.timeout(END_LIMIT_S):
+                while True:
+                    others = await self._other_leaders()
+                    if not others:
+                        return
+                    await self._admin.back_off()
+        except TimeoutError:
+            self.book.complain("metadata", "", f"after {END_LIMIT_S} s: {others}")
+
+    async def _other_leaders(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for broker in self.nodes:
+            try:
+                reply = await self._admin.ask_broker(broker, METADATA, 12, EVERY_TOPIC)
+            except OSError:
+                found[f"broker {broker}"] = "no reply"
+                continue
+            named = {
+                TopicPartition(topic.name, partition.partition_index): partition.leader_id
+                for topic in reply.topics
+                for partition in topic.partitions
+            }
+            for tp, state in self._view.states().items():
+                if named.get(tp) != state.leader:
+                    found[f"{tp} on broker {broker}"] = f"{named.get(tp)}, not {state.leader}"
+        return found
 
     async def _until_nothing_is_open(self) -> None:
         """Every transaction was decided, or its producer replaced: it must end soon."""
