@@ -82,7 +82,7 @@ def show_on(
 
 def opened(bootstrap: str, folder: Path) -> Pipeline:
     """The shop's file, for this broker and in this folder."""
-    made = yaml_file.parse(yaml_file.load(HERE / "shop.yaml", [f"bootstrap={bootstrap}"]))
+    made = yaml_file.open_pipeline(HERE / "shop.yaml", [f"bootstrap={bootstrap}"])
     lake = FilesTarget(str(folder / "lake"))
     sinks = tuple(
         replace(sink, target=lake) if isinstance(sink.target, FilesTarget) else sink
