@@ -14,6 +14,7 @@ with the same client programs. One file for each promise:
 - `transactions`        transactions a second, flushed before they are acknowledged
 - `loading`             a million committed offsets read back after a restart
 - `wire`, `log`, `net`  single layers, for work on them; Kafka has no part in these
+- `failover`            three brokers: writes after a killed or stopped leader
 - `columns`             records to columns and back
 - `spark_io`            Spark to and from topics, beside its own connector
 

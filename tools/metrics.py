@@ -69,7 +69,6 @@ SPELLED_OTHERWISE: Final = {
 }
 OURS: Final = frozenset(
     {
-        "kafka_controller_controllereventmanager_event_time_ms",
         "kafka_log_logcleaner_cleaned_bytes_total",
         "kafka_log_logcleaner_rounds_total",
         "kafka_network_socketserver_requests_waiting_for_memory",

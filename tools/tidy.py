@@ -51,6 +51,7 @@ BANNED: Final = {  # call, or all calls below it -> the only places that may use
     "threading.Condition": NOWHERE,
     "threading.Lock": (
         "ottla/client/producer/buffer/queues.py",
+        "ottla/log/directories/directory.py",
     ),  # callers' threads and the sender's
     "threading.RLock": NOWHERE,
     "time": CLOCK,

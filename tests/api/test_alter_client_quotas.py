@@ -122,7 +122,7 @@ async def test_nothing_is_written_where_a_request_is_only_validated() -> None:
     [
         (entry({}, producer_byte_rate=1.0), ErrorCode.invalid_request),
         (entry({"user": ""}, producer_byte_rate=1.0), ErrorCode.invalid_request),
-        (entry({"team": "x"}, producer_byte_rate=1.0), ErrorCode.unsupported_version),
+        (entry({"team": "x"}, producer_byte_rate=1.0), ErrorCode.invalid_request),
         (entry({"user": "u", "ip": "10.0.0.1"}, producer_byte_rate=1.0), ErrorCode.invalid_request),
         (entry({"ip": "nowhere"}, connection_creation_rate=1.0), ErrorCode.invalid_request),
         (entry({"user": "u"}, connection_creation_rate=1.0), ErrorCode.invalid_request),

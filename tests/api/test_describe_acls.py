@@ -28,8 +28,8 @@ def test_rules_are_found_by_any_part_of_them() -> None:
         assert asked(line, operation=Operation.UNKNOWN).error_code is ErrorCode.invalid_request
 
 
-def test_where_no_rule_can_hold_it_is_said_what_to_set(ottla_broker: Broker) -> None:
+def test_without_an_authorizer_there_are_no_acls(ottla_broker: Broker) -> None:
     with Line(ottla_broker.bootstrap_servers) as line:
         reply = asked(line)
         assert reply.error_code is ErrorCode.security_disabled
-        assert "authorizer.class.name" in reply.error_message
+        assert "No Authorizer is configured" in reply.error_message

@@ -38,8 +38,8 @@ FEWER: Final = {
     "ConsumerGroupHeartbeat": 200,
 }
 """What takes far more than others for each item; in one piece these would be too many calls too.
-ConsumerGroupHeartbeat is the exception, not shown for more: a group decides its assignment
-in one piece, and with thousands of topics or partitions it is over the bound."""
+ConsumerGroupHeartbeat is the exception, not shown for more: a large assignment is computed off the
+loop, but its records are written and applied in one piece, which is over the bound."""
 
 
 class Calls:

@@ -9,7 +9,13 @@ from random import Random
 import pytest
 
 from ottla.broker.environment import Environment
-from ottla.broker.metadata_store import MetadataStoreChoice, choose_store, open_store, zookeeper
+from ottla.broker.metadata_store import (
+    MetadataStoreChoice,
+    choose_store,
+    open_store,
+    retry_store_reads,
+    zookeeper,
+)
 from ottla.config.broker import BrokerConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.model.errors import UserError
@@ -48,6 +54,38 @@ def test_a_store_that_cannot_be_opened_is_named() -> None:
     silent: Store = Silent(Ensemble())
     with pytest.raises(UserError, match="metadata store unavailable: over there: no reply"):
         run(open_store(MetadataStoreChoice(silent, "over there")))
+
+
+class Blinking:
+    """A step of a start that loses its connection a few times."""
+
+    def __init__(self, failures: int) -> None:
+        self.calls = 0
+        self._failures = failures
+
+    async def step(self) -> str:
+        self.calls += 1
+        if self.calls <= self._failures:
+            raise StoreUnavailable(113, "connection lost")
+        return "done"
+
+
+def test_a_start_survives_lost_connections_within_the_connection_timeout() -> None:
+    config = BrokerConfig.parse(
+        {"zookeeper.connect": "zk:2181", "zookeeper.connection.timeout.ms": "3000"}
+    )
+    short, long = Blinking(5), Blinking(10_000)
+    assert run(retry_store_reads(short.step, LoopClock(), config)) == "done"
+    with pytest.raises(StoreUnavailable):
+        run(retry_store_reads(long.step, LoopClock(), config))
+    assert long.calls == 7, "for 3 s, every half second"
+
+
+def test_what_the_embedded_store_cannot_do_is_not_tried_again() -> None:
+    broken = Blinking(1)
+    with pytest.raises(StoreUnavailable):
+        run(retry_store_reads(broken.step, LoopClock(), BrokerConfig()))
+    assert broken.calls == 1
 
 
 def test_without_kazoo_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ MISSPELT = "retentoin.ms=1"
 
 
 def test_a_misspelt_setting_of_a_topic_is_answered_with_the_nearest(run: Run, topic: str) -> None:
-    said = "retentoin.ms: unknown topic setting; did you mean retention.ms?"
+    said = "Unknown topic config name: retentoin.ms; did you mean retention.ms?"
     run("topics", "create", "never", "-c", MISSPELT).failed(1, said)
     run("topics", "alter", topic, "-c", MISSPELT).failed(1, said)
     run("configs", "set", "topic", MISSPELT, "--name", topic).failed(1, said)

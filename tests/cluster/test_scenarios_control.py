@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from ottla.model.errors import ErrorCode
 from tests.asking import Line
@@ -24,7 +25,11 @@ TOPIC = "load"
 TRANSACTION_STATE = "__transaction_state"
 ALTER_REASSIGNMENTS = 45
 FIND_COORDINATOR = 10
-IMPATIENT = {"request.timeout.ms": 1000, "socket.timeout.ms": 2000}
+IMPATIENT = {
+    "request.timeout.ms": 1000,
+    "socket.timeout.ms": 2000,
+    "retry.backoff.max.ms": 200,  # the brokers are judged, not a client's back-off of a second
+}
 
 
 @pytest.mark.spec("CTL-01", "CTL-20", "CTL-24")
@@ -186,6 +191,37 @@ def test_scenario_21_a_reassignment_under_load_moves_or_is_cancelled_without_los
         cluster.assert_nothing_lost(load)
 
 
+@pytest.mark.spec("REP-73")
+def test_the_stray_log_of_a_broker_that_missed_a_deletion_is_set_aside(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    with ThreeBrokers(ensemble, tmp_path, {"min.insync.replicas": "1"}) as cluster:
+        create_topic(cluster.bootstrap, TOPIC, 1, replicas=2)
+        produce(cluster.bootstrap, TOPIC, ["of the earlier topic"])
+        staying, away = replicas_of(cluster, TOPIC)
+        [spare] = set(IDS) - {staying, away}
+        cluster.kill(away)
+        wait_for(lambda: away not in cluster.registered, 20, "the session to expire")
+        assert reassign(cluster, TOPIC, [staying, spare]) is ErrorCode.none
+        wait_for(lambda: replicas_of(cluster, TOPIC) == [staying, spare], 30, "the move")
+        delete_topic(cluster, TOPIC)
+        cluster.start(away)
+        cluster.create_topic(TOPIC, 1)
+        produce(cluster.bootstrap, TOPIC, ["of the later topic"])
+        assert values(cluster.bootstrap, TOPIC) == ["of the later topic"]
+        [data] = cluster.brokers[away].dirs
+        assert len(list(data.glob(f"{TOPIC}-0.*-stray"))) == 1
+        cluster.assert_replicas_equal()
+        cluster.assert_no_tracebacks()
+
+
+def delete_topic(cluster: ThreeBrokers, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **SOON})
+    [deleted] = admin.delete_topics([topic]).values()
+    deleted.result(30)
+    wait_for(lambda: topic not in cluster.children("/brokers/topics"), 30, "the deletion")
+
+
 # Transactions
 
 
@@ -249,7 +285,7 @@ def test_scenario_24_a_decided_transaction_is_finished_once_by_the_next_coordina
                 "transactional.id": id,
                 "transaction.timeout.ms": 60_000,
                 **SOON,
-                **IMPATIENT,
+                "socket.timeout.ms": 20_000,  # until the leader has left the in-sync set
             }
         )
         producer.init_transactions(30)

@@ -20,7 +20,11 @@ from tests.store.zookeeper_server import Ensemble
 
 TOPIC = "load"
 BESIDE = "beside"
-IMPATIENT = {"request.timeout.ms": 1000, "socket.timeout.ms": 2000}
+IMPATIENT = {
+    "request.timeout.ms": 1000,
+    "socket.timeout.ms": 2000,
+    "retry.backoff.max.ms": 200,  # the brokers are judged, not a client's back-off of a second
+}
 """So that a client leaves a leader that does not answer, within the time of a test."""
 FAILOVER_S = 4.0
 """1.5 s on a machine that does nothing else; here the tests share it with others."""

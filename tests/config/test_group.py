@@ -34,8 +34,8 @@ def test_a_value_stored_under_other_bounds_is_held_to_those_that_hold_now() -> N
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        ({"nonsense": "1"}, "nonsense: unknown group setting"),
-        ({"share.session.timeout.ms": "45000"}, "unknown group setting"),
+        ({"nonsense": "1"}, "Unknown group config name: nonsense"),
+        ({"share.session.timeout.ms": "45000"}, "Unknown group config name"),
         ({SESSION: "soon"}, "a whole number"),
         ({SESSION: "44999"}, r"consumer.session.timeout.ms=44999: .* 45000 and 60000"),
         ({SESSION: "60001"}, r"expected between 45000 and 60000"),

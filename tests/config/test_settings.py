@@ -171,7 +171,7 @@ def test_a_secret_is_never_shown() -> None:
     assert "[hidden]" in repr(sample)
     secret = Sample.SETTINGS["a.secret"]
     assert secret.sensitive
-    assert "hunter2" not in str(secret._error("hunter2", "anything", ""))
+    assert "hunter2" not in str(secret._error("hunter2", "anything", "", ("hunter2", "no")))
 
 
 VALUES = st.one_of(

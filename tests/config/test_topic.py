@@ -110,7 +110,7 @@ def test_a_test_may_ask_for_tiny_segments() -> None:
 
 
 REFUSED = [
-    ({"no.such": "1"}, "no.such: unknown topic setting"),
+    ({"no.such": "1"}, "Unknown topic config name: no.such"),
     ({"retention.ms": "-2"}, "retention.ms='-2': expected at least -1"),
     ({"retention.ms": "soon"}, "retention.ms='soon': expected a whole number"),
     ({"segment.bytes": "1000"}, "segment.bytes='1000': expected at least 1048576"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -108,3 +109,49 @@ def test_a_last_replica_that_returns_wiped_is_not_elected_and_one_with_its_disk_
     assert led(on_event(gone, returned)).leader == 2
     wiped = on_event(gone, returned._replace(lost_disks={B2: NEW_DIRS}))
     assert (led(wiped).leader, led(wiped).isr) == (NO_BROKER, ())
+
+
+def restarted(event: Elected, *, written: int = 5) -> Elected:
+    """All brokers (epoch 10) have registered after the state was written."""
+    partition = event.topics["t"].partitions[0]
+    assert partition.leadership is not None
+    old = replace(partition, leadership=replace(partition.leadership, written=written))
+    return event._replace(topics={"t": replace(event.topics["t"], partitions={0: old})})
+
+
+@pytest.mark.spec("REP-71", "CTL-35", "CTL-66")
+@pytest.mark.parametrize("leader", [1, 2])
+def test_a_wiped_broker_is_not_kept_where_all_in_sync_replicas_restarted(leader: int) -> None:
+    step = on_event(ControllerState(B3), restarted(elected(leader, (1, 2), lost=(2,))))
+    assert (led(step).leader, led(step).isr) == (1, (1,))
+    assert (written(step).leader, written(step).isr) == (1, (1,))
+
+
+@pytest.mark.spec("REP-71", "CTL-35", "CTL-66")
+def test_a_wiped_last_replica_that_restarted_between_controllers_is_not_elected() -> None:
+    step = on_event(ControllerState(B3), restarted(elected(2, (2,), lost=(2,))))
+    assert (led(step).leader, led(step).isr) == (NO_BROKER, ())
+    assert (written(step).leader, written(step).isr) == (NO_BROKER, ())
+
+
+@pytest.mark.spec("CTL-66")
+@pytest.mark.parametrize("lost", [1, 2])
+def test_an_unclean_election_prefers_replicas_that_still_have_their_disks(lost: int) -> None:
+    event = elected(lost, (lost,), lost=(lost,))._replace(unclean={"t": True})
+    step = on_event(ControllerState(B3), event)
+    other = 2 if lost == 1 else 1
+    assert (led(step).leader, led(step).isr) == (other, (other,))
+    assert step.state.unclean_elections == 1
+
+
+@pytest.mark.spec("CTL-34", "CTL-35")
+def test_a_broker_that_restarted_unnoticed_is_no_longer_shutting_down() -> None:
+    before = ControllerState(
+        B1,
+        brokers=brokers(1, 2) | brokers(3, epoch=3),
+        shutting_down=frozenset({B2, B3}),
+        failed_directories={B2: frozenset({TP}), B3: frozenset({TP})},
+    )
+    state = on_event(before, elected(1, (1, 2, 3))).state
+    assert state.shutting_down == {B2}, "broker 3 has a new epoch"
+    assert set(state.failed_directories) == {B2}

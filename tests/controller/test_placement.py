@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.controller.placement import PlacementRandomness, place
+from ottla.controller.placement import PlacementRandomness, continued_from, place
 from ottla.controller.state import BrokerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerEpoch, BrokerId
@@ -32,6 +32,24 @@ def test_each_time_round_followers_are_further_from_their_leader() -> None:
     placed = place(brokers(*[None] * 5), range(10), 3, PlacementRandomness(0, 0))
     assert placed[0] == (0, 1, 2)
     assert placed[5] == (0, 2, 3)
+
+
+@pytest.mark.spec("REP-76")
+def test_partitions_added_later_go_where_they_would_have_gone_at_the_creation() -> None:
+    for racks in (["a", "a", "a", "b", "b", "b"], [None] * 6):
+        live = brokers(*racks)
+        for start in range(6):
+            at_once = place(live, range(9), 2, PlacementRandomness(start, start))
+            continued = continued_from(live, at_once[0][0])
+            assert place(live, range(4, 9), 2, continued) == {
+                number: at_once[number] for number in range(4, 9)
+            }
+
+
+@pytest.mark.spec("REP-76")
+def test_partitions_are_added_although_the_first_leader_is_gone() -> None:
+    live = brokers("a", "b", "a")
+    assert place(live, range(1, 3), 2, continued_from(live, BrokerId(9)))
 
 
 @pytest.mark.spec("REP-76")

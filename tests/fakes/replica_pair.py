@@ -99,10 +99,11 @@ class ReplicaPair:
 async def replica_pair(
     settings: Mapping[str, str] | None = None,
     disks: tuple[ForgettingDisk, ForgettingDisk] | None = None,
+    dirs: tuple[str, ...] = ("/data",),
 ) -> AsyncIterator[ReplicaPair]:
     first, second = disks or (ForgettingDisk(), ForgettingDisk())
     async with (
-        api_side(settings, disk=first) as one,
-        api_side(settings, disk=second, broker_id=OTHER) as two,
+        api_side(settings, disk=first, dirs=dirs) as one,
+        api_side(settings, disk=second, dirs=dirs, broker_id=OTHER) as two,
     ):
         yield ReplicaPair(one, two)

@@ -111,6 +111,52 @@ async def test_a_replica_listed_in_sync_without_a_log_is_refused(leader: BrokerI
         assert not side.disk.exists(Path("/data/t-0"))
 
 
+@pytest.mark.spec("REP-41")
+async def test_the_last_in_sync_replica_may_begin_empty_if_it_never_had_a_log() -> None:
+    """It never fetched, so the high watermark never moved."""
+    async with data_side() as side:
+        assigned = LeaderAssignment(ME, LeaderEpoch(3), (ME,), (ME, OTHER), version=3)
+        wanted = PartitionTransition(TP, TOPIC_ID, assigned)
+        assert await become(side, wanted) is ErrorCode.none
+        assert side.hosted.get(TP).require_leadership().epoch == 3
+
+
+async def test_the_last_in_sync_replica_whose_log_was_removed_is_refused_at_every_start() -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        await side.lead()
+        await side.append(b"a")
+        side.directories.close()
+    disk.remove_tree(Path("/data/t-0"))
+    assigned = LeaderAssignment(ME, LeaderEpoch(3), (ME,), (ME, OTHER), version=3)
+    for _ in range(3):
+        async with data_side(disk=disk) as side:
+            wanted = PartitionTransition(TP, TOPIC_ID, assigned)
+            assert await become(side, wanted) is ErrorCode.kafka_storage_error
+            side.directories.close()
+
+
+@pytest.mark.parametrize("leader", [ME, OTHER])
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_new_log_survives_a_power_cut_once_it_is_led_or_followed(
+    leader: BrokerId, seed: int
+) -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        await become(side, state(leader=leader, is_new=True))
+        disk.crash(seed)
+    async with data_side(disk=disk) as side:
+        assert side.directories.get(TP) is not None
+
+
+async def test_a_new_log_whose_directory_cannot_be_synced_is_not_served() -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        side.disk.sync_error = OSError(errno.EIO, "broken")
+        assert await become(side, state(is_new=True)) is ErrorCode.kafka_storage_error
+        side.disk.sync_error = None
+        assert side.hosted.find(TP) is None
+
+
 async def test_a_replica_outside_the_in_sync_set_starts_with_an_empty_log() -> None:
     async with data_side() as side:
         assigned = LeaderAssignment(OTHER, LeaderEpoch(7), (OTHER,), (ME, OTHER), version=9)
@@ -257,10 +303,12 @@ async def test_a_deletion_that_the_disk_refuses_fails_the_directory() -> None:
 
 async def test_many_partitions_at_once_leave_others_their_turn() -> None:
     async with data_side() as side:
+        created: list[int] = []
         seen: list[int] = []
 
         async def other() -> None:
             while len(side.hosted) < 3 * TURN:
+                created.append(len(side.directories.logs))
                 seen.append(len(side.hosted))
                 await asyncio.sleep(0)
 
@@ -270,7 +318,8 @@ async def test_many_partitions_at_once_leave_others_their_turn() -> None:
         await side.services.transitions.apply_leader_and_isr(
             [fresh._replace(key=key) for key in keys]
         )
-        assert seen == [TURN, 2 * TURN]
+        assert {TURN, 2 * TURN} <= {*created}
+        assert {TURN, 2 * TURN} <= {*seen}
 
 
 async def test_many_deletions_sync_their_directory_once() -> None:
@@ -285,3 +334,16 @@ async def test_many_deletions_sync_their_directory_once() -> None:
         codes = await side.services.transitions.stop_replicas(stops)
         assert set(codes.values()) == {ErrorCode.none}
         assert side.disk.syncs == 1
+
+
+@pytest.mark.spec("CTL-76")
+async def test_what_a_broker_that_shuts_down_leads_no_more_it_does_not_follow_either() -> None:
+    async with data_side() as side:
+        await become(side, state(0, is_new=True))
+        side.services.transitions.begin_shutdown()
+        taken = LeaderAssignment(OTHER, LeaderEpoch(1), (OTHER,), (ME, OTHER), version=1)
+        assert await become(side, PartitionTransition(TP, TOPIC_ID, taken)) is ErrorCode.none
+        assert list(side.data.fetchers) == []
+        waited_for = LeaderAssignment(OTHER, LeaderEpoch(2), (OTHER, ME), (ME, OTHER), version=2)
+        assert await become(side, PartitionTransition(TP, TOPIC_ID, waited_for)) is ErrorCode.none
+        assert len(list(side.data.fetchers)) == 1

@@ -49,6 +49,7 @@ RETRIABLE: Final = frozenset(
 
 class Client:
     bootstrap = f"{HOST}:{PORT}"
+    several_brokers = False
 
     def __init__(self, name: str, clock: Clock, dice: Random) -> None:
         self.name = name

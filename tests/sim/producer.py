@@ -174,6 +174,8 @@ class Producer:
                 self._close(window.popleft(), Outcome.OK)
                 codes.pop(0)
                 continue
+            if code is ErrorCode.out_of_order_sequence_number and self._may_be_stale(sent):
+                code = NO_ANSWER
             self._accept(code)
             if code not in RETRIABLE or self._book.now_ns > sent.give_up_ns:
                 self._give_up(window)
@@ -181,6 +183,10 @@ class Producer:
                 return
             await self._client.back_off()
             codes[0] = await self._ask(sent)
+
+    def _may_be_stale(self, sent: Sent) -> bool:
+        """A leader that does not know yet that it was replaced lacks what the new one has."""
+        return self._client.several_brokers and self._book.now_ns <= sent.give_up_ns
 
     def _give_up(self, window: deque[Sent]) -> None:
         for sent in window:

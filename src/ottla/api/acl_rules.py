@@ -22,10 +22,9 @@ from ottla.security.acl import (
 from ottla.shared_state.acl_store import AclStore
 
 
-def store_of(ctx: Context) -> AclStore:
+def store_of(ctx: Context, message: str = "No Authorizer is configured.") -> AclStore:
     """The ACL store; SECURITY_DISABLED without an authorizer."""
     if not ctx.services.authorizer.in_force:
-        message = "No authorizer is configured: set authorizer.class.name."
         raise KafkaError(ErrorCode.security_disabled, message)
     return ctx.services.shared.acls
 

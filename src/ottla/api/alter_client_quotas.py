@@ -50,7 +50,7 @@ def _check_ip(entity: QuotaEntity) -> None:
         ipaddress.ip_address(str(entity.ip))
     except ValueError:
         raise KafkaError(
-            ErrorCode.invalid_request, f"{entity.ip} is not a valid IP address"
+            ErrorCode.invalid_request, f"{entity.ip} is not a valid IP or resolvable host."
         ) from None
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.config_resources import (
+    OF_CHANGES,
     Kind,
     Resource,
     alter_broker,
@@ -46,9 +47,9 @@ async def alter_configs(request: Request, ctx: Context) -> Fields:
                 check(GroupConfig, config.current, overrides)
                 await alter_group(ctx, group_name(resource), lambda _: overrides, dry=dry)
             case Kind.BROKER:
-                broker = broker_of(ctx, resource.name)
+                broker = broker_of(ctx, resource.name, OF_CHANGES)
                 check_broker(config, overrides, whole_cluster=broker is None)
-                await alter_broker(ctx, broker, overrides, dry=dry)
+                await alter_broker(ctx, broker, lambda _: overrides, dry=dry)
             case _:
                 raise unsupported(resource)
 

@@ -27,7 +27,8 @@ async def alter_partition_reassignments(request: Request, ctx: Context) -> Field
     refusals = await ctx.services.controller.reassign_partitions(
         moves, wire.ms(request.timeout), keep_factor=not request.allow_replication_factor_change
     )
-    return _fields(ErrorCode.none, None, refusals, request)
+    message = None if refusals else ""  # as Kafka answers a request without partitions
+    return _fields(ErrorCode.none, message, refusals, request)
 
 
 def _fields(

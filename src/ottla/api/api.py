@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ottla.api.authorise import Need, require
 from ottla.model.errors import ErrorCode
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ottla.net.request_slot import Peer, RequestSlot
 
 Fields: TypeAlias = Mapping[str, object]
+NOT_HOSTED: Final = "This server does not host this topic-partition."
+"""What Kafka says of UNKNOWN_TOPIC_OR_PARTITION where a reply has room for a message."""
 Request: TypeAlias = Any
 """A kio entity of the negotiated version; a field that the version lacks has its default."""
 

@@ -7,6 +7,7 @@ ListConfigResources) share it; `config/changes.py` validates changes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import IntEnum
@@ -58,25 +59,39 @@ def require(ctx: Context, operation: acl.Operation, resource: Resource) -> None:
     ctx.require(operation, kind, name)
 
 
-def known_topic(ctx: Context, name: str) -> str:
+def known_topic(ctx: Context, name: str, message: str = "") -> str:
     check_name(name)
     if name not in ctx.services.metadata.image.topics:
-        raise KafkaError(ErrorCode.unknown_topic_or_partition)
+        raise KafkaError(ErrorCode.unknown_topic_or_partition, message)
     return name
 
 
-def broker_of(ctx: Context, name: str) -> BrokerId | None:
+class IdErrors(NamedTuple):
+    """How Kafka refuses the id of a broker: one that is not a number, and one of another broker."""
+
+    noun: str
+    unexpected: str
+
+
+OF_SETTINGS: Final = IdErrors(
+    "Broker", "Unexpected broker id, expected {} or empty string, but received {}"
+)
+OF_CHANGES: Final = IdErrors("Node", "Unexpected broker id, expected {}, but received {}")
+OF_LOGGERS: Final = IdErrors("Broker", "Unexpected broker id, expected {} but received {}")
+OF_LOG_LEVELS: Final = IdErrors("Node", "Unexpected node id. Expected {}, but received {}")
+
+
+def broker_of(ctx: Context, name: str, errors: IdErrors = OF_SETTINGS) -> BrokerId | None:
     """This broker, or None for all brokers; KafkaError for another broker."""
     if name == "":
         return None
-    if not name.isdigit():
-        raise KafkaError(ErrorCode.invalid_request, f"Broker id must be an integer: {name}")
-    if int(name) != ctx.services.broker.broker_id:
+    if not re.fullmatch("[+-]?[0-9]{1,10}", name):
         raise KafkaError(
-            ErrorCode.invalid_request,
-            f"Unexpected broker id, expected {ctx.services.broker.broker_id} or empty string, "
-            f"but received {name}",
+            ErrorCode.invalid_request, f"{errors.noun} id must be an integer, but it is: {name}"
         )
+    if int(name) != ctx.services.broker.broker_id:
+        message = errors.unexpected.format(ctx.services.broker.broker_id, name)
+        raise KafkaError(ErrorCode.invalid_request, message)
     return ctx.services.broker.broker_id
 
 
@@ -86,16 +101,16 @@ async def alter_topic(
     """Validate against the current overrides; the store validates again when it applies it."""
     if not name:
         raise KafkaError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
-    known_topic(ctx, name)
+    known_topic(ctx, name, f"The topic '{name}' does not exist.")
     change(ctx.services.config.topic_overrides(name))
     if not dry:
         await ctx.services.shared.configs.change_topic(name, change)
 
 
-def group_name(resource: Resource) -> str:
+def group_name(resource: Resource, empty: str = "Default group resources are not allowed.") -> str:
     """Any name except the empty one: there are no default settings of groups."""
     if not resource.name:
-        raise KafkaError(ErrorCode.invalid_request, "Default group resources are not allowed.")
+        raise KafkaError(ErrorCode.invalid_request, empty)
     return resource.name
 
 
@@ -109,10 +124,13 @@ async def alter_group(
 
 
 async def alter_broker(
-    ctx: Context, broker: BrokerId | None, overrides: Overrides, *, dry: bool
+    ctx: Context, broker: BrokerId | None, change: Callable[[Overrides], Overrides], *, dry: bool
 ) -> None:
-    if not dry:
-        await ctx.services.shared.configs.change_broker(broker, lambda _: overrides)
+    if dry:
+        config = ctx.services.config
+        change(config.cluster if broker is None else config.broker)
+    else:
+        await ctx.services.shared.configs.change_broker(broker, change)
 
 
 async def answer_each(
@@ -148,4 +166,4 @@ def result(resource: Resource, code: ErrorCode, message: str | None) -> Fields:
 
 
 def unsupported(resource: Resource) -> KafkaError:
-    return KafkaError(ErrorCode.invalid_request, f"Unsupported resource type: {resource.kind}")
+    return KafkaError(ErrorCode.invalid_request, f"Unknown resource type {resource.kind}")

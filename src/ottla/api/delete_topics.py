@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.api import NOT_HOSTED, Api, Context, Fields, Request
 from ottla.api.throttling import MutationQuota
 from ottla.delay.slices import in_slices
 from ottla.metadata.image import Image
@@ -48,7 +48,8 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
     async for named in in_slices(times):
         try:
             if times[named] > 1:
-                raise KafkaError(ErrorCode.invalid_request, "Duplicate topic name or id.")
+                what = "id" if named.name is None else "name"
+                raise KafkaError(ErrorCode.invalid_request, f"Duplicate topic {what}.")
             name = _resolve(named, image)
         except KafkaError as refusal:
             outcomes[named] = _response(named.name, named.id, refusal.code, refusal.message)
@@ -106,7 +107,9 @@ def _result(
     if not isinstance(outcome, str):
         return outcome
     topic = image.topics.get(outcome)
-    return _response(outcome, named.id if topic is None else topic.id, codes[outcome], None)
+    code = codes[outcome]
+    message = NOT_HOSTED if code is ErrorCode.unknown_topic_or_partition else None
+    return _response(outcome, named.id if topic is None else topic.id, code, message)
 
 
 def _response(name: str | None, id: TopicId, code: ErrorCode, message: str | None) -> Fields:

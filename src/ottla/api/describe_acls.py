@@ -16,7 +16,7 @@ KEY: Final = 29
 
 
 async def describe_acls(request: Request, ctx: Context) -> Fields:
-    store_of(ctx)
+    store_of(ctx, "No Authorizer is configured on the broker")
     rules = ctx.services.authorizer.rules or Rules()
     filter_ = read_filter(request)
     matching = [rule async for rule in in_slices(rules.all) if filter_.accepts(rule)]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
-from ottla.api.quota_entities import IP, check_type, entity_fields, named
+from ottla.api.quota_entities import IP, TYPES, check_type, entity_fields, named
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
@@ -31,7 +31,7 @@ async def describe_client_quotas(request: Request, ctx: Context) -> Fields:
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
-        "error_message": None,
+        "error_message": "",
         "entries": entries,
     }
 
@@ -40,6 +40,10 @@ def _filters(components: Any) -> dict[str, tuple[int, str | None]]:
     filters: dict[str, tuple[int, str | None]] = {}
     for component in components:
         check_type(component.entity_type, filters, "filter component")
+        if component.entity_type not in TYPES:
+            raise KafkaError(
+                ErrorCode.unsupported_version, f"Unsupported entity type {component.entity_type}"
+            )
         if component.match_type not in (EXACT, DEFAULT_NAME, ANY_NAME):
             raise KafkaError(
                 ErrorCode.invalid_request, f"Unknown match type {component.match_type}"

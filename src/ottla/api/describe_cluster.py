@@ -18,11 +18,14 @@ CONTROLLERS: Final = 2
 async def describe_cluster(request: Request, ctx: Context) -> Fields:
     if request.endpoint_type == CONTROLLERS:
         raise KafkaError(
-            ErrorCode.mismatched_endpoint_type, "This is a broker, not a separate controller."
+            ErrorCode.mismatched_endpoint_type,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type "
+            "CONTROLLER",
         )
     if request.endpoint_type != BROKERS:
         raise KafkaError(
-            ErrorCode.unsupported_endpoint_type, f"Unknown endpoint type {request.endpoint_type}."
+            ErrorCode.unsupported_endpoint_type,
+            f"Unsupported endpoint type {request.endpoint_type}",
         )
     image = ctx.services.metadata.image
     with_operations = request.include_cluster_authorized_operations

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ottla.api import loggers
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.config_resources import (
+    OF_LOGGERS,
     Kind,
     Resource,
     broker_of,
@@ -62,7 +63,8 @@ def _configs(
         case Kind.TOPIC:
             entries = describe_topic(config, known_topic(ctx, resource.name), only)
         case Kind.GROUP:
-            entries = describe_group(config, group_name(resource), only)
+            name = group_name(resource, "Group name must not be empty")
+            entries = describe_group(config, name, only)
         case Kind.BROKER if broker_of(ctx, resource.name) is None:
             entries = describe_cluster(config, only)
         case Kind.BROKER:
@@ -90,7 +92,7 @@ def _entry(entry: Described, request: Request) -> Fields:
 
 
 def _loggers(resource: Resource, only: tuple[str, ...] | None, ctx: Context) -> Iterable[Fields]:
-    if broker_of(ctx, resource.name) is None:
+    if broker_of(ctx, resource.name, OF_LOGGERS) is None:
         raise KafkaError(ErrorCode.invalid_request, "Broker id must not be empty")
     return [
         {

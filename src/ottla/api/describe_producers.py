@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.api import NOT_HOSTED, Api, Context, Fields, Request
 from ottla.controller.topic_rules import check_name
 from ottla.delay.slices import Slices
 from ottla.log.producers.producer_states import ProducerState
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 61
@@ -18,12 +17,11 @@ KEY: Final = 61
 
 async def describe_producers(request: Request, ctx: Context) -> Fields:
     slices = Slices()
-    hosted = ctx.services.replicas.hosted
     topics = []
     async for topic in slices.of(request.topics):
         allowed = ctx.allows(Operation.READ, Kind.TOPIC, topic.name)
         partitions = [
-            _partition(hosted, TopicPartition(topic.name, index))
+            _partition(ctx, TopicPartition(topic.name, index))
             if allowed
             else _refused(index, ErrorCode.topic_authorization_failed)
             async for index in slices.of(topic.partition_indexes)
@@ -32,13 +30,15 @@ async def describe_producers(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "topics": topics}
 
 
-def _partition(hosted: HostedPartitions, key: TopicPartition) -> Fields:
+def _partition(ctx: Context, key: TopicPartition) -> Fields:
     try:
         check_name(key.topic)
-        partition = hosted.get(key)
+        if key.topic not in ctx.services.metadata.image.topics:
+            raise KafkaError(ErrorCode.unknown_topic_or_partition, NOT_HOSTED)
+        partition = ctx.services.replicas.hosted.get(key)
         partition.require_leadership()
     except KafkaError as refusal:
-        return _refused(key.partition, refusal.code)
+        return _refused(key.partition, refusal.code, refusal.message)
     return {
         "partition_index": key.partition,
         "error_code": ErrorCode.none,
@@ -59,11 +59,11 @@ def _producer(state: ProducerState) -> Fields:
     }
 
 
-def _refused(index: int, code: ErrorCode) -> Fields:
+def _refused(index: int, code: ErrorCode, message: str | None = None) -> Fields:
     return {
         "partition_index": index,
         "error_code": code,
-        "error_message": None,
+        "error_message": message,
         "active_producers": [],
     }
 

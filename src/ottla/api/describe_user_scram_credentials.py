@@ -23,14 +23,14 @@ async def describe_user_scram_credentials(request: Request, ctx: Context) -> Fie
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
-        "error_message": None,
+        "error_message": "",
         "results": results,
     }
 
 
 def _result(credentials: ScramCredentials, user: str, times: int) -> Fields:
     of_user = credentials.of_user(user)
-    code, message = ErrorCode.none, None
+    code, message = ErrorCode.none, ""
     if times > 1:
         code = ErrorCode.duplicate_resource
         message = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -19,7 +19,6 @@ REASONS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.election_not_needed: "Leader election not needed for topic partition.",
     ErrorCode.preferred_leader_not_available: "The preferred leader was not available.",
     ErrorCode.eligible_leaders_not_available: "No replica is eligible to lead the partition.",
-    ErrorCode.unknown_topic_or_partition: "The partition does not exist.",
     ErrorCode.request_timed_out: "The request timed out.",
 }
 
@@ -39,20 +38,30 @@ async def elect_leaders(request: Request, ctx: Context) -> Fields:
             for number in topic.partitions
         ]
     codes = await ctx.services.controller.elect_leaders(kind, partitions, wire.ms(request.timeout))
-    return {**_head(ErrorCode.none), "replica_election_results": _by_topic(codes)}
+    topics = ctx.services.metadata.image.topics
+    results = _by_topic(codes, topics)
+    return {**_head(ErrorCode.none), "replica_election_results": results}
 
 
-def _by_topic(codes: Mapping[TopicPartition, ErrorCode]) -> list[Fields]:
+def _by_topic(
+    codes: Mapping[TopicPartition, ErrorCode], existing: Container[str] = ()
+) -> list[Fields]:
     topics: dict[str, list[Fields]] = {}
     for tp, code in codes.items():
         topics.setdefault(tp.topic, []).append(
             {
                 "partition_id": tp.partition,
                 "error_code": code,
-                "error_message": REASONS.get(code),
+                "error_message": _reason(tp, code, existing),
             }
         )
     return [{"topic": name, "partition_result": results} for name, results in topics.items()]
+
+
+def _reason(tp: TopicPartition, code: ErrorCode, existing: Container[str]) -> str | None:
+    if code is not ErrorCode.unknown_topic_or_partition:
+        return REASONS.get(code)
+    return f"No such partition as {tp}" if tp.topic in existing else f"No such topic as {tp.topic}"
 
 
 def _head(code: ErrorCode) -> Fields:

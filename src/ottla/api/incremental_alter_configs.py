@@ -9,6 +9,8 @@ from ottla.api import loggers
 from ottla.api.alter_configs import refuse
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.config_resources import (
+    OF_CHANGES,
+    OF_LOG_LEVELS,
     Kind,
     Resource,
     alter_broker,
@@ -51,10 +53,9 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
                 change = partial(altered, GroupConfig, config.current, alterations)
                 await alter_group(ctx, group_name(resource), change, dry=dry)
             case Kind.BROKER:
-                broker = broker_of(ctx, resource.name)
-                is_cluster = broker is None
-                overrides = altered_broker(config, alterations, whole_cluster=is_cluster)
-                await alter_broker(ctx, broker, overrides, dry=dry)
+                broker = broker_of(ctx, resource.name, OF_CHANGES)
+                change = partial(altered_broker, config, alterations, whole_cluster=broker is None)
+                await alter_broker(ctx, broker, change, dry=dry)
             case Kind.BROKER_LOGGER:
                 _alter_loggers(ctx, resource.name, alterations, dry=dry)
             case _:
@@ -64,7 +65,7 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
 
 
 def _alter_loggers(ctx: Context, name: str, alterations: list[Alteration], *, dry: bool) -> None:
-    if broker_of(ctx, name) is None:
+    if broker_of(ctx, name, OF_LOG_LEVELS) is None:
         raise KafkaError(ErrorCode.invalid_request, "Broker id must not be empty")
     loggers.check(alterations)
     if not dry:

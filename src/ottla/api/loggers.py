@@ -41,7 +41,7 @@ def check(alterations: Sequence[Alteration]) -> None:
                 raise KafkaError(
                     ErrorCode.invalid_config,
                     f"Cannot set the log level of {name} to {value} as it is not a supported log "
-                    f"level. Valid log levels are {', '.join(LEVELS)}",
+                    f"level. Valid log levels are {', '.join(sorted(LEVELS))}",
                 )
         elif operation == Operation.DELETE:
             if name == ROOT:
@@ -50,9 +50,10 @@ def check(alterations: Sequence[Alteration]) -> None:
                     "Removing the log level of the root logger is not allowed",
                 )
         else:
+            refused = "APPEND" if operation == Operation.APPEND else "SUBTRACT"
             raise KafkaError(
                 ErrorCode.invalid_request,
-                f"Unsupported operation on the log level of {name}: use SET or DELETE.",
+                f"{refused} operation is not allowed for the BROKER_LOGGER resource",
             )
 
 

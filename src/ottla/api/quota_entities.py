@@ -12,16 +12,13 @@ from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
+TYPES: Final = (USER, CLIENT_ID, IP)
 
 
 def check_type(entity_type: str, seen: Iterable[str], what: str) -> None:
-    """KafkaError for a type that is unknown, empty or repeated."""
+    """KafkaError for a type that is empty or repeated."""
     if not entity_type:
-        raise KafkaError(ErrorCode.invalid_request, f"Unexpected empty {what} entity type")
-    if entity_type not in (USER, CLIENT_ID, IP):
-        raise KafkaError(
-            ErrorCode.unsupported_version, f"Custom entity type '{entity_type}' not supported"
-        )
+        raise KafkaError(ErrorCode.invalid_request, "Invalid empty entity type.")
     if entity_type in seen:
         raise KafkaError(ErrorCode.invalid_request, f"Duplicate {entity_type} {what} entity type")
 
@@ -31,6 +28,11 @@ def entity_of(parts: Iterable[Any]) -> QuotaEntity:
     names: dict[str, Name] = {}
     for part in parts:
         check_type(part.entity_type, names, "client quota")
+        if part.entity_type not in TYPES:
+            raise KafkaError(
+                ErrorCode.invalid_request,
+                f"Unhandled client quota entity type: {part.entity_type}",
+            )
         if part.entity_name == "":
             raise KafkaError(ErrorCode.invalid_request, f"Empty {part.entity_type} not supported")
         names[part.entity_type] = DEFAULT if part.entity_name is None else part.entity_name

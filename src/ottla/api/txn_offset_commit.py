@@ -7,7 +7,7 @@ transaction itself; with transactions v2, version 5, it is added here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -42,6 +42,7 @@ LAST_BY_LOADING: Final = 1
 
 async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
     codes = await _checked(request, ctx)
+    slices = Slices()
     offsets = [
         OffsetToCommit(
             topic.name,
@@ -51,7 +52,7 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
             partition.committed_metadata or "",
         )
         for topic in request.topics
-        for partition in topic.partitions
+        async for partition in slices.of(topic.partitions)
         if codes[topic.name, partition.partition_index] is ErrorCode.none
     ]
     if offsets:
@@ -63,12 +64,13 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
         except KafkaError as refusal:
             code = _code_for_version(refusal.code, ctx.call.version)
             committed = [code] * len(offsets)
-        codes |= zip(
-            ((partition.topic, partition.partition) for partition in offsets),
-            committed,
-            strict=True,
-        )
-    return _fields(request.topics, codes)
+        async for offset, code in slices.of(zip(offsets, committed, strict=True)):
+            codes[offset.topic, offset.partition] = code
+    topics = []
+    async for topic in slices.of(request.topics):
+        await slices.took(len(topic.partitions))
+        topics.append(_topic(topic, codes))
+    return {"throttle_time": 0, "topics": topics}
 
 
 async def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]:
@@ -126,21 +128,15 @@ def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _fields(topics: Iterable[Any], codes: dict[tuple[str, int], ErrorCode]) -> Fields:
+def _topic(topic: Any, codes: Mapping[tuple[str, int], ErrorCode]) -> Fields:
     return {
-        "throttle_time": 0,
-        "topics": [
+        "name": topic.name,
+        "partitions": [
             {
-                "name": topic.name,
-                "partitions": [
-                    {
-                        "partition_index": partition.partition_index,
-                        "error_code": codes[topic.name, partition.partition_index],
-                    }
-                    for partition in topic.partitions
-                ],
+                "partition_index": partition.partition_index,
+                "error_code": codes[topic.name, partition.partition_index],
             }
-            for topic in topics
+            for partition in topic.partitions
         ],
     }
 
@@ -151,7 +147,7 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
         for topic in request.topics
         for partition in topic.partitions
     }
-    return _fields(request.topics, codes)
+    return {"throttle_time": 0, "topics": [_topic(topic, codes) for topic in request.topics]}
 
 
 API = Api(

@@ -28,7 +28,7 @@ from ottla.broker.link_security import LinkSecurity
 from ottla.broker.listener_security import ListenerSecurity
 from ottla.broker.listeners import ListenerSet
 from ottla.broker.memory import memory_shares
-from ottla.broker.metadata_store import choose_store, open_store
+from ottla.broker.metadata_store import choose_store, open_store, retry_store_reads
 from ottla.broker.metrics_server import MetricsServer
 from ottla.broker.transaction_coordinator import ClusterAccess
 from ottla.config.broker import BrokerConfig
@@ -144,7 +144,10 @@ class App:
         store_choice = choose_store(config, directories, environment)
         stack.push_async_callback((store := store_choice.store).close)
         await open_store(store_choice)
-        identity = await identify(store_choice, directories, self.dynamic, environment.dice)
+        identify_broker = partial(
+            identify, store_choice, directories, self.dynamic, environment.dice
+        )
+        identity = await retry_store_reads(identify_broker, environment.clock, config)
         self.broker_id = identity.broker_id
         metadata = MetadataCache(self.broker_id)
         authorizer = _authorizer(config)
@@ -153,7 +156,7 @@ class App:
             environment, self.dynamic, links, store=store, metadata=metadata,
             registry=self.registry, authorizer=authorizer,
         )  # fmt: skip
-        await control.load()
+        await retry_store_reads(control.load, environment.clock, config)
         listeners = Listeners.of(self.config)  # with the dynamic settings just loaded
         spawn = task_starter(tasks := await stack.enter_async_context(asyncio.TaskGroup()))
         cluster = Cluster(self.broker_id, links.to, control.channel)
@@ -191,6 +194,7 @@ class App:
         await self._start_metrics_server(stack)
         stack.callback(coordination.close)  # ends requests of waiting members
         stack.push_async_callback(control.hand_over)  # first, while this broker still serves
+        stack.callback(data.services.transitions.begin_shutdown)
 
     def _links(self, stack: AsyncExitStack, metadata: MetadataCache) -> BrokerLinks:
         environment, listener = self._environment, Listeners.of(self.config).inter_broker

@@ -33,6 +33,7 @@ from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.delete_records import RecordDeleter
 from ottla.replica.environment import ReplicaEnvironment, ThreadPool
+from ottla.replica.fetch.replication_quota import ReplicationQuota
 from ottla.replica.fetch_sessions import FetchSessions
 from ottla.replica.fetcher.fetchers import Connect, Fetchers
 from ottla.replica.fetcher.settings import FetcherMetrics, FetcherSettings, Replication
@@ -49,6 +50,7 @@ from ottla.replica.removed_files_loop import RemovedFilesLoop
 from ottla.replica.services import ReplicaServices
 from ottla.replica.topic_metrics import BrokerTopicMetrics
 from ottla.replica.transitions import Transitions
+from ottla.security.quotas.rates import Windows
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
 from ottla.store.port import Session, Store, StoreError, StoreUnavailable
@@ -130,7 +132,7 @@ class DataPlane:
         )  # fmt: skip
         self._maintenance = MaintenanceLoop(self.hosted, directories, config, self._flushes)
         self._compaction = CompactionLoop(self.hosted, directories, config, self._flushes, registry)
-        self._moves = MoveLoop(self.hosted, directories)
+        self._moves = MoveLoop(self.hosted, directories, _move_quota(config))
         self.fetchers = self._build_fetchers(cluster.connect)
         self.services = self._build_services(_sessions(environment, config.current))
         self._listen()
@@ -151,6 +153,7 @@ class DataPlane:
             reads=Reader(
                 hosted,
                 self._isr_loop,
+                _replication_quota(config, lambda now: now.leader_replication_throttled_rate),
                 reads_by_rack=config.current.replica_selector_class is not None,
             ),
             deletes=RecordDeleter(hosted, self.metadata),
@@ -204,11 +207,16 @@ class DataPlane:
         )
 
     def _build_fetchers(self, connect: Connect) -> Fetchers:
+        config = self._config
         metrics = FetcherMetrics(self.registry, self.hosted.topic_metrics.all)
         replication = Replication(
-            self.hosted, self._flushes, metrics, self._broker_epoch, self._checkpoint_offsets
+            self.hosted,
+            self._flushes,
+            metrics,
+            _replication_quota(config, lambda now: now.follower_replication_throttled_rate),
+            self._broker_epoch,
+            self._checkpoint_offsets,
         )
-        config = self._config
         return Fetchers(
             connect,
             replication,
@@ -288,6 +296,24 @@ def _sessions(environment: Environment, config: BrokerConfig) -> FetchSessions:
     memory = memory_shares(config, environment.memory_bytes)
     slots = config.max_incremental_fetch_session_cache_slots
     return FetchSessions(slots, environment.dice, memory.fetch_sessions)
+
+
+def _replication_quota(
+    config: DynamicConfig, bytes_per_second: Callable[[BrokerConfig], int]
+) -> ReplicationQuota:
+    now = config.current
+    seconds = now.replication_quota_window_size_seconds
+    windows = Windows(now.replication_quota_window_num, seconds * 1_000)
+    return ReplicationQuota(windows, lambda: bytes_per_second(config.current))
+
+
+def _move_quota(config: DynamicConfig) -> ReplicationQuota:
+    now = config.current
+    seconds = now.alter_log_dirs_replication_quota_window_size_seconds
+    windows = Windows(now.alter_log_dirs_replication_quota_window_num, seconds * 1_000)
+    return ReplicationQuota(
+        windows, lambda: config.current.replica_alter_log_dirs_io_max_bytes_per_second
+    )
 
 
 def _waiters(timers: Timers, clock: Clock, config: BrokerConfig) -> PartitionWaiters:

@@ -6,16 +6,25 @@ nothing above the store depends on the backend.
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ottla.config.broker import BrokerConfig
 from ottla.log.directories.log_directories import LogDirectories
+from ottla.model.clock import Clock
 from ottla.model.errors import UserError
 from ottla.store.port import Store, StoreUnavailable
 
 if TYPE_CHECKING:
     from ottla.broker.environment import Environment
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+RETRY_S: Final = 0.5
 
 
 class MetadataStoreChoice(NamedTuple):
@@ -40,6 +49,30 @@ async def open_store(choice: MetadataStoreChoice) -> None:
         await choice.store.start()
     except StoreUnavailable as error:
         raise UserError(f"metadata store unavailable: {choice.where}: {error.strerror}") from error
+
+
+async def retry_store_reads(
+    step: Callable[[], Awaitable[Result]], clock: Clock, config: BrokerConfig
+) -> Result:
+    """Repeat a step of the start that the loss of the connection to ZooKeeper ended.
+
+    StoreUnavailable alone is retried, for `zookeeper.connection.timeout.ms`. Each step reads what
+    it has written before it writes again. The embedded store has no connection to lose.
+    """
+    deadline_ms = clock.mono_ms() + _connection_timeout_ms(config)
+    while True:
+        try:
+            return await step()
+        except StoreUnavailable as error:
+            if config.zookeeper_connect is None or clock.mono_ms() >= deadline_ms:
+                raise
+            log.warning("metadata store unavailable during the start, retrying: %s", error)
+        await asyncio.sleep(RETRY_S)
+
+
+def _connection_timeout_ms(config: BrokerConfig) -> int:
+    timeout_ms = config.zookeeper_connection_timeout_ms
+    return config.zookeeper_session_timeout_ms if timeout_ms is None else timeout_ms
 
 
 def zookeeper(config: BrokerConfig) -> Store:

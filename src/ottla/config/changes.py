@@ -16,7 +16,7 @@ from ottla.config.group import GroupConfig
 from ottla.config.listener_settings import base_name
 from ottla.config.listeners import Listeners
 from ottla.config.retired import not_offered
-from ottla.config.settings import Setting, Settings, Type
+from ottla.config.settings import InvalidValue, Setting, Settings, Type
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 
@@ -28,6 +28,9 @@ THREAD_COUNTS: Final = (
     "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )
+
+
+DUPLICATES: Final = "Error due to duplicate config keys"
 
 
 class Operation(IntEnum):
@@ -56,10 +59,16 @@ def altered(
 
 
 def altered_broker(
-    config: DynamicConfig, alterations: Sequence[Alteration], *, whole_cluster: bool
+    config: DynamicConfig,
+    alterations: Sequence[Alteration],
+    stored: Overrides | None = None,
+    *,
+    whole_cluster: bool,
 ) -> dict[str, str]:
-    """The overrides of this broker, or of all brokers, after these operations."""
-    stored = config.cluster if whole_cluster else config.broker
+    """The overrides of this broker, or of all brokers, after these operations on what is stored;
+    None: on what this broker has read last."""
+    if stored is None:
+        stored = config.cluster if whole_cluster else config.broker
     overrides = _applied(BrokerConfig, stored, alterations)
     check_broker(config, overrides, whole_cluster=whole_cluster)
     return overrides
@@ -70,13 +79,20 @@ def replaced(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     overrides: dict[str, str] = {}
     for name, value in pairs:
         if value is None:
-            raise KafkaError(ErrorCode.invalid_request, f"{name}: expected a value, not null")
+            raise _null(name)
         if name in overrides:
-            raise KafkaError(
-                ErrorCode.invalid_request, f"{name}: given more than once in one request"
-            )
+            raise KafkaError(ErrorCode.invalid_request, DUPLICATES)
         overrides[name] = value
     return overrides
+
+
+def _null(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.invalid_request, f"Null value not supported for : {name}")
+
+
+def _to_client(error: UserError) -> str:
+    """The message in a reply: of an invalid value in Kafka's form."""
+    return error.to_client if isinstance(error, InvalidValue) else str(error)
 
 
 def check(
@@ -85,7 +101,7 @@ def check(
     try:
         kind.check(broker, overrides)
     except UserError as error:
-        raise KafkaError(ErrorCode.invalid_config, str(error)) from error
+        raise KafkaError(ErrorCode.invalid_config, _to_client(error)) from error
 
 
 def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: bool) -> None:
@@ -102,7 +118,9 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
                 raise KafkaError(ErrorCode.invalid_request, f"{name}: {reason}")
             continue
         if setting.scope is None:
-            raise KafkaError(ErrorCode.invalid_request, f"{name} cannot be changed at run time")
+            raise KafkaError(
+                ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{name}]"
+            )
         if setting.scope == "broker" and whole_cluster:
             raise KafkaError(
                 ErrorCode.invalid_request, f"{name} can be changed only for a single broker"
@@ -119,7 +137,7 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
         for validate in config.validators:
             validate(changed)
     except UserError as error:
-        raise KafkaError(ErrorCode.invalid_request, str(error)) from error
+        raise KafkaError(ErrorCode.invalid_request, _to_client(error)) from error
 
 
 def _check_thread_counts(now: BrokerConfig, changed: BrokerConfig) -> None:
@@ -139,7 +157,7 @@ def _applied(
     names: set[str] = set()
     for alteration in alterations:
         if alteration.name in names:
-            raise KafkaError(ErrorCode.invalid_request, f"{alteration.name}: given more than once")
+            raise KafkaError(ErrorCode.invalid_request, DUPLICATES)
         names.add(alteration.name)
         _alter(kind, overrides, alteration)
     return overrides
@@ -151,16 +169,16 @@ def _alter(kind: type[Settings], overrides: dict[str, str], alteration: Alterati
         overrides.pop(name, None)
         return
     if value is None:
-        raise KafkaError(ErrorCode.invalid_request, f"{name}: expected a value, not null")
+        raise _null(name)
     match operation:
         case Operation.SET:
             overrides[name] = value
         case Operation.APPEND:
-            items = _items(kind, overrides, name)
+            items = _items(kind, overrides, name, "APPEND")
             items += [item for item in _split(value) if item not in items]
             overrides[name] = ",".join(items)
         case Operation.SUBTRACT:
-            items = _items(kind, overrides, name)
+            items = _items(kind, overrides, name, "SUBTRACT")
             for item in _split(value):
                 if item in items:
                     items.remove(item)
@@ -171,12 +189,15 @@ def _alter(kind: type[Settings], overrides: dict[str, str], alteration: Alterati
             )
 
 
-def _items(kind: type[Settings], overrides: Mapping[str, str], name: str) -> list[str]:
+def _items(
+    kind: type[Settings], overrides: Mapping[str, str], name: str, operation: str
+) -> list[str]:
     """The list to change: the override, or the default if there is none."""
     setting = _setting(kind, name)
     if setting.kind is not Type.LIST:
         raise KafkaError(
-            ErrorCode.invalid_config, f"{name} is not a list: APPEND and SUBTRACT are not allowed"
+            ErrorCode.invalid_config,
+            f"Can't {operation} to key {name} because its type is not LIST.",
         )
     return _split(overrides.get(name, setting.show(setting.default) or ""))
 

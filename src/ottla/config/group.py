@@ -43,7 +43,7 @@ class GroupConfig(Settings):
         """Refuse an unknown setting, a bad value, or one that the broker does not allow."""
         for name in overrides:
             if name not in cls.SETTINGS:
-                raise UserError(f"{name}: unknown group setting")
+                raise UserError(f"Unknown group config name: {name}")
         spans = _spans(broker)
         for attribute, value in cls.read(overrides).items():
             own, low, high = spans[attribute]

@@ -2,7 +2,17 @@
 
 from typing import Annotated, Final
 
-from ottla.config.settings import AtLeast, Doc, Dynamic, Long, Matches, NoEffect, OneOf, Settings
+from ottla.config.settings import (
+    LONG_MAX,
+    AtLeast,
+    Doc,
+    Dynamic,
+    Long,
+    Matches,
+    NoEffect,
+    OneOf,
+    Settings,
+)
 
 _CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
 _SERVER: Final = r"(\[[0-9A-Fa-f:.]+\]|[^\s,/:\[\]]+)(:[0-9]{1,5})?"
@@ -66,6 +76,33 @@ class ReplicationSettings(Settings):
     replica_high_watermark_checkpoint_interval_ms: Annotated[
         Long, AtLeast(1), Doc("How often high watermarks are written.")
     ] = 5_000
+    leader_replication_throttled_rate: Annotated[
+        Long,
+        AtLeast(0),
+        Dynamic("broker"),
+        Doc("Bytes a second sent to throttled replicas that are not in sync."),
+    ] = LONG_MAX
+    follower_replication_throttled_rate: Annotated[
+        Long,
+        AtLeast(0),
+        Dynamic("broker"),
+        Doc("Bytes a second fetched for throttled replicas that are not in sync."),
+    ] = LONG_MAX
+    replica_alter_log_dirs_io_max_bytes_per_second: Annotated[
+        Long, AtLeast(0), Dynamic("broker"), Doc("Bytes a second moved between log directories.")
+    ] = LONG_MAX
+    replication_quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples of replication throttles.")
+    ] = 11
+    replication_quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Length of a sample of replication throttles.")
+    ] = 1
+    alter_log_dirs_replication_quota_window_num: Annotated[
+        int, AtLeast(1), Doc("Samples of the throttle of moves between log directories.")
+    ] = 11
+    alter_log_dirs_replication_quota_window_size_seconds: Annotated[
+        int, AtLeast(1), Doc("Length of a sample of the throttle of these moves.")
+    ] = 1
     num_replica_alter_log_dirs_threads: Annotated[
         int | None,
         AtLeast(1),
@@ -95,7 +132,7 @@ class ReplicationSettings(Settings):
     zookeeper_connection_timeout_ms: Annotated[
         int | None,
         AtLeast(1),
-        Doc("Longest wait for the first connection; the session's if unset."),
+        Doc("Longest wait for the store at start; the session's timeout if unset."),
     ] = None
     zookeeper_max_in_flight_requests: Annotated[
         int, AtLeast(1), Doc("Unanswered requests to ZooKeeper."), _CLUSTERS

@@ -42,7 +42,6 @@ _ZK_TLS: Final = "ZooKeeper is reached without TLS"
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "alter.config.policy.class.name": _JAVA,
-    "alter.log.dirs.replication.quota.": _QUOTA,
     "auto.include.jmx.reporter": _METRICS,
     "broker.heartbeat.interval.ms": _KRAFT,
     "broker.session.timeout.ms": _KRAFT,
@@ -70,7 +69,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "principal.builder.class": _JAVA,
     "process.roles": _KRAFT,
     "remote.": _TIERED,
-    "replication.quota.": _QUOTA,
     "sasl.kerberos.": _KERBEROS,
     "sasl.login.class": _JAVA,
     "sasl.login.connect.timeout.ms": _LOGIN,

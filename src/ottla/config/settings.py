@@ -37,6 +37,15 @@ from typing import (
 
 from ottla.model.errors import UserError
 
+
+class InvalidValue(UserError):
+    """A value that a setting does not allow; `to_client` is the message in Kafka's own form."""
+
+    def __init__(self, message: str, to_client: str) -> None:
+        super().__init__(message)
+        self.to_client = to_client
+
+
 Scope: TypeAlias = Literal["broker", "cluster"]
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
@@ -80,6 +89,9 @@ class Dynamic:
 class Check(Protocol):
     def allows(self, value: Any) -> bool: ...
 
+    def fault(self, value: Any) -> tuple[Any, str]:
+        """The part of `value` that is not allowed, and why: Kafka's form."""
+
     def __str__(self) -> str: ...
 
 
@@ -91,6 +103,9 @@ class AtLeast(NamedTuple):
 
     def allows(self, value: float) -> bool:
         return value >= self.low or value in self.also
+
+    def fault(self, value: float) -> tuple[float, str]:
+        return value, f"Value must be at least {self.low}"
 
     def __str__(self) -> str:
         return _or(f"at least {self.low}", self.also)
@@ -106,6 +121,10 @@ class Between(NamedTuple):
     def allows(self, value: float) -> bool:
         return self.low <= value <= self.high or value in self.also
 
+    def fault(self, value: float) -> tuple[float, str]:
+        bound = f"at least {self.low}" if value < self.low else f"no more than {self.high}"
+        return value, f"Value must be {bound}"
+
     def __str__(self) -> str:
         return _or(f"between {self.low} and {self.high}", self.also)
 
@@ -117,6 +136,11 @@ class OneOf(NamedTuple):
 
     def allows(self, value: str | tuple[str, ...]) -> bool:
         return all(word in self.words for word in ([value] if isinstance(value, str) else value))
+
+    def fault(self, value: str | tuple[str, ...]) -> tuple[str, str]:
+        items = [value] if isinstance(value, str) else value
+        word = next(item for item in items if item not in self.words)
+        return word, f"String must be one of: {', '.join(self.words)}"
 
     def __str__(self) -> str:
         return "one of " + ", ".join(self.words)
@@ -131,6 +155,10 @@ class Matches(NamedTuple):
     def allows(self, value: str | tuple[str, ...]) -> bool:
         items = [value] if isinstance(value, str) else value
         return all(re.fullmatch(self.pattern, item) for item in items)
+
+    def fault(self, value: str | tuple[str, ...]) -> tuple[str, str]:
+        text = value if isinstance(value, str) else ",".join(value)
+        return text, f"expected {self.description}"
 
     def __str__(self) -> str:
         return self.description
@@ -183,13 +211,14 @@ class Setting(NamedTuple):
             return None
         value = self._typed(text)
         if value is None:
-            raise self._error(text, _EXPECTED[self.kind], source)
+            raise self._error(text, _EXPECTED[self.kind], source, (text, self._not_typed))
         bits = _BITS.get(self.kind)
         if bits is not None and not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
-            raise self._error(text, f"a whole number of at most {bits} bits", source)
+            expected = f"a whole number of at most {bits} bits"
+            raise self._error(text, expected, source, (text, self._not_typed))
         for check in self.checks:
             if not check.allows(value):
-                raise self._error(text, str(check), source)
+                raise self._error(text, str(check), source, check.fault(value))
         return value
 
     def show(self, value: Value) -> str | None:
@@ -233,10 +262,21 @@ class Setting(NamedTuple):
         fixed = any(isinstance(check, OneOf) for check in self.checks)
         return tuple(dict.fromkeys(items) if fixed else items)
 
-    def _error(self, text: str, expected: str, source: str) -> UserError:
+    @property
+    def _not_typed(self) -> str:
+        if self.kind is Type.BOOLEAN:
+            return "Expected value to be either true or false"
+        return f"Not a number of type {self.kind.name}"
+
+    def _error(self, text: str, expected: str, source: str, fault: tuple[Any, str]) -> InvalidValue:
         displayed = "[hidden]" if self.sensitive else repr(text)
         location = f" ({source})" if source else ""
-        return UserError(f"{self.name}={displayed}: expected {expected}{location}")
+        value, reason = fault
+        return InvalidValue(
+            f"{self.name}={displayed}: expected {expected}{location}",
+            f"Invalid value {'[hidden]' if self.sensitive else value} for configuration "
+            f"{self.name}: {reason}",
+        )
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -16,14 +16,12 @@ from ottla.config.settings import (
     Doc,
     Long,
     Matches,
-    NoEffect,
     OneOf,
     Settings,
     Words,
 )
 from ottla.model.errors import UserError
 
-_THROTTLES: Final = NoEffect("replication is not throttled")
 _THROTTLED: Final = Matches(r"\*|[0-9]+:[0-9]+", "* or a list of partition:broker")
 
 # The broker settings that each one falls back to, by precedence, as Kafka lists synonyms.
@@ -102,7 +100,7 @@ class TopicConfig(Settings):
     ] = LONG_MAX
     flush_ms: Annotated[Long, AtLeast(0), Doc("Longest time a record stays unflushed.")] = LONG_MAX
     follower_replication_throttled_replicas: Annotated[
-        Words, _THROTTLED, Doc("Replicas whose fetching is throttled."), _THROTTLES
+        Words, _THROTTLED, Doc("Replicas whose fetching is throttled.")
     ] = ()
     index_interval_bytes: Annotated[
         int, AtLeast(0), Doc("Bytes of log between two index entries.")
@@ -111,7 +109,7 @@ class TopicConfig(Settings):
         int | None, AtLeast(1), Doc("Overrides `segment.bytes` without its minimum; for tests.")
     ] = None
     leader_replication_throttled_replicas: Annotated[
-        Words, _THROTTLED, Doc("Replicas whose serving of followers is throttled."), _THROTTLES
+        Words, _THROTTLED, Doc("Replicas whose serving of followers is throttled.")
     ] = ()
     max_compaction_lag_ms: Annotated[
         Long, AtLeast(1), Doc("Age above which the log must be compacted.")
@@ -179,7 +177,7 @@ class TopicConfig(Settings):
         """UserError for an unknown setting, an invalid value, or contradicting values."""
         for name in overrides:
             if name not in cls.SETTINGS:
-                raise UserError(f"{name}: unknown topic setting")
+                raise UserError(f"Unknown topic config name: {name}")
         config = cls.of(broker, overrides)
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
             raise UserError(

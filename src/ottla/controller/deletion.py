@@ -87,6 +87,9 @@ def on_replicas_lost(draft: Draft, lost: Iterable[Replica]) -> None:
         if replicas.state_of(draft.partition(replica.tp), replica.broker) is R.DELETION_STARTED
     ]
     replicas.move(draft, unconfirmed, R.DELETION_INELIGIBLE)
+    led = [tp for tp, broker in affected if draft.partition(tp).leader == broker]
+    online = [tp for tp in led if draft.partition(tp).state is PartitionState.ONLINE]
+    partitions.move(draft, online, PartitionState.OFFLINE)  # nobody elects another leader
     for name in {replica.tp.topic for replica in affected}:
         _mark_ineligible(draft, name)
 
@@ -124,7 +127,11 @@ def _enqueue(draft: Draft, name: str, request_id: int | None) -> None:
 
 
 def _is_eligible(draft: Draft, name: str) -> bool:
-    moving = any(partition.is_moving for partition in draft.topics[name].partitions.values())
+    """A reassignment comes first, unless it cannot go on without a leader."""
+    moving = any(
+        partition.is_moving and partition.state is PartitionState.ONLINE
+        for partition in draft.topics[name].partitions.values()
+    )
     return not moving and not draft.state.deletions[name].ineligible
 
 

@@ -59,7 +59,8 @@ def _propose(
     """The leadership that holds now, or why the proposal is refused."""
     partition = draft.topics[tp.topic].partitions.get(tp.partition)
     now = None if partition is None else partition.leadership
-    if partition is None or now is None or tp.topic in draft.state.deletions:
+    deleting = draft.state.deletions.get(tp.topic)  # before it starts, a reassignment may end
+    if partition is None or now is None or (deleting is not None and deleting.started):
         return E.unknown_topic_or_partition
     refusal = _fenced(now, sender, proposal)
     if refusal is not None:

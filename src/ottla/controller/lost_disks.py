@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
-from ottla.controller import partitions, store_operations
+from ottla.controller import election, partitions, store_operations
 from ottla.controller.draft import Draft
+from ottla.controller.election import Choice
 from ottla.controller.state import Leadership, PartitionState
 from ottla.model.ids import NO_BROKER, BrokerId, LeaderEpoch, TopicPartition
 from ottla.store.nodes import LogDirsNode
@@ -32,9 +34,24 @@ def leave_isrs(draft: Draft, lost: Mapping[BrokerId, LogDirsNode]) -> None:
     ]
     for tp, leadership in affected:
         _leave(draft, tp, leadership, lost)
+    leaderless = [tp for tp, leadership in affected if leadership.leader in lost]
+    partitions.bring_online(draft, leaderless, partial(_election_without, lost))
     for broker, log_dirs in sorted(lost.items()):
         draft.writes.append(store_operations.set_log_dirs(broker, log_dirs))
         draft.warn(f"broker {broker} lost log directories: it has left every ISR")
+
+
+def _election_without(
+    lost: Collection[BrokerId], draft: Draft, tp: TopicPartition
+) -> Choice | None:
+    """An unclean election, where it is allowed, prefers replicas that still have their disks."""
+    partition = draft.partition(tp)
+    return election.when_offline(
+        partition.replicas,
+        partition.isr,
+        draft.live_replicas(tp) - set(lost),
+        unclean_allowed=draft.state.allows_unclean(tp.topic),
+    )
 
 
 def _leave(

@@ -40,9 +40,7 @@ def place(
             f"Unable to replicate the partition {replication_factor} time(s): "
             f"only {len(brokers)} broker(s) are registered.",
         )
-    racks = {broker.id: broker.rack for broker in brokers.values()}
-    if None in racks.values():  # racks are used only if every broker has one
-        racks = dict.fromkeys(racks, "")
+    racks = _racks(brokers)
     ordered = _alternating(racks)
     round_size = len(ordered)
     return {
@@ -55,6 +53,20 @@ def place(
         )
         for number in numbers
     }
+
+
+def continued_from(brokers: Mapping[BrokerId, BrokerState], first: BrokerId) -> PlacementRandomness:
+    """Go on as if the topic, whose first leader is `first`, had been created with more
+    partitions."""
+    ordered = _alternating(_racks(brokers))
+    start = ordered.index(first) if first in ordered else sum(id < first for id in ordered)
+    return PlacementRandomness(start, start)
+
+
+def _racks(brokers: Mapping[BrokerId, BrokerState]) -> dict[BrokerId, str | None]:
+    """Racks are used only if every broker has one."""
+    racks = {broker.id: broker.rack for broker in brokers.values()}
+    return dict.fromkeys(racks, "") if None in racks.values() else racks
 
 
 def _replicas_from(

@@ -2,7 +2,9 @@
 
 Owns the two phases. First the new replicas are added to the old ones, and the topic's node lists
 both, so that another controller can take over. When all target replicas are in sync, the leader
-moves if it must, the old replicas are removed, and the node lists the target replicas only. Pure.
+moves if it must, the old replicas are removed, and the node lists the target replicas only.
+Cancelling is a reassignment back: a new replica that is in sync stays until the old ones are,
+because it may have records that they lack. Pure.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ def on_reassignment_requested(state: ControllerState, event: ReassignmentRequest
     else:
         draft.reply(event.request_id, answer)
     resume_reassignments(draft)
+    deletion.resume_deletions(draft, {tp.topic for tp in event.moves})
     return draft.step()
 
 
@@ -78,8 +81,17 @@ def _check_target(
 ) -> Replicas:
     topic = state.topics.get(tp.topic)
     partition = None if topic is None else topic.partitions.get(tp.partition)
-    if partition is None or tp.topic in state.deletions:
-        raise KafkaError(ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
+    deleting = state.deletions.get(tp.topic)
+    is_deleted = deleting is not None and (deleting.started or target is not None)
+    if topic is None or is_deleted:
+        raise KafkaError(
+            ErrorCode.unknown_topic_or_partition, f"Unable to find a topic named {tp.topic}."
+        )
+    if partition is None:
+        raise KafkaError(
+            ErrorCode.unknown_topic_or_partition,
+            f"Unable to find partition {tp.topic}:{tp.partition}.",
+        )
     if target is None:
         if not partition.is_moving:
             raise KafkaError(ErrorCode.no_reassignment_in_progress)
@@ -94,22 +106,31 @@ def _check_target(
 
 
 def _start(draft: Draft, tp: TopicPartition, target: Replicas) -> None:
-    """Write the target; replicas that only an earlier reassignment added are removed at once."""
+    """Write the target; replicas that only an earlier reassignment added are removed at once, or
+    at the end if they are in sync."""
     partition = draft.partition(tp)
     origin = tuple(broker for broker in partition.replicas if broker not in partition.adding)
-    all_replicas = target + tuple(broker for broker in origin if broker not in target)
+    leaving = tuple(
+        broker
+        for broker in (*origin, *partition.adding)
+        if broker not in target and (broker in origin or broker in partition.isr)
+    )
+    all_replicas = target + leaving
     dropped = [broker for broker in partition.replicas if broker not in all_replicas]
     moving = replace(
         partition,
         replicas=all_replicas,
         adding=tuple(broker for broker in target if broker not in origin),
-        removing=tuple(broker for broker in origin if broker not in target),
+        removing=leaving,
     )
     _assign(draft, tp, moving)
     _remove(draft, tp, dropped)
     if moving.is_moving:
         _start_replicas(draft, tp)
-        partitions.bump_epoch(draft, tp, _online(draft, tp, all_replicas))
+        if moving.leadership is not None:
+            partitions.bump_epoch(draft, tp, _online(draft, tp, all_replicas))
+        else:  # it never had a leader, and a new replica may be the first
+            partitions.bring_online(draft, [tp], partitions.offline_election)
 
 
 def _start_replicas(draft: Draft, tp: TopicPartition) -> None:

@@ -42,6 +42,9 @@ def on_elected(state: ControllerState, event: Elected) -> Step:
         name: Deletion(request_ids=waiting.get(name, ()))
         for name in sorted(requested & event.topics.keys())
     }
+    same = {  # a broker that restarted has left this behind
+        id for id, broker in event.brokers.items() if state.brokers.get(id, broker) == broker
+    }
     loaded_topics = {name: _with_states(topic, event) for name, topic in event.topics.items()}
     draft = Draft(
         replace(
@@ -49,6 +52,10 @@ def on_elected(state: ControllerState, event: Elected) -> Step:
             epoch=event.epoch,
             epoch_version=event.epoch_version,
             brokers=event.brokers,
+            shutting_down=state.shutting_down & same,
+            failed_directories={
+                id: tps for id, tps in state.failed_directories.items() if id in same
+            },
             topics=loaded_topics,
             deletions=deletions,
             unclean=event.unclean,

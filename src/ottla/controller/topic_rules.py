@@ -119,8 +119,8 @@ def check_replicas(replicas: Replicas, registered: Collection[BrokerId], factor:
     reason = None
     if not replicas:
         reason = "an empty replica list"
-    elif len(set(replicas)) < len(replicas):
-        reason = "the same broker twice in one partition"
+    elif repeated := [broker for broker in replicas if replicas.count(broker) > 1]:
+        reason = f"the broker {repeated[0]} more than once"
     elif unknown := [broker for broker in replicas if broker not in registered]:
         reason = f"broker {unknown[0]}, but no such broker is registered"
     elif len(replicas) != factor:

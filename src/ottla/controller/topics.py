@@ -24,7 +24,6 @@ from ottla.controller.events import (
     TopicsReloaded,
     UncleanElectionEnabled,
 )
-from ottla.controller.placement import PlacementRandomness
 from ottla.controller.state import (
     BrokerState,
     ControllerState,
@@ -212,11 +211,12 @@ def _assignment(
         raise KafkaError(ErrorCode.topic_already_exists, f"Topic '{new.name}' already exists.")
     topic_rules.check_collision(new.name, metric_names)
     if new.assignment:
-        if (new.partition_count, new.replication_factor) != (-1, -1):
+        counted = new.replication_factor != -1
+        if counted or new.partition_count != -1:
+            field = "replication factor" if counted else "numPartitions"
             raise KafkaError(
                 ErrorCode.invalid_request,
-                "A manual partition assignment was specified, but the number of partitions "
-                "or the replication factor was not set to -1.",
+                f"A manual partition assignment was specified, but {field} was not set to -1.",
             )
         _check_budget(len(new.assignment), budget)
         topic_rules.check_assignment(new.assignment, draft.state.brokers.keys())
@@ -254,7 +254,7 @@ def _new_partitions(draft: Draft, more: MorePartitions, budget: int) -> Mapping[
     factor = len(topic.partitions[0].replicas)
     if more.assignment is None:
         brokers = _brokers_for(draft, factor)
-        randomness = _continue_placement(topic.partitions[0].replicas[0], brokers)
+        randomness = placement.continued_from(brokers, topic.partitions[0].replicas[0])
         return placement.place(brokers, range(now, more.total), factor, randomness)
     if len(more.assignment) != more.total - now:
         raise KafkaError(
@@ -274,12 +274,6 @@ def _brokers_for(draft: Draft, factor: int) -> Mapping[BrokerId, BrokerState]:
     return staying if len(staying) >= factor else state.brokers
 
 
-def _continue_placement(first: BrokerId, brokers: Iterable[BrokerId]) -> PlacementRandomness:
-    """Continue the round-robin placement as if the topic had been created this large."""
-    start = sum(broker < first for broker in brokers)
-    return PlacementRandomness(start, start)
-
-
 def _with_partitions(topic: TopicAssignment, added: Mapping[int, Replicas]) -> TopicAssignment:
     new = {number: PartitionAssignment(replicas) for number, replicas in added.items()}
     return replace(topic, partitions={**topic.partitions, **new})
@@ -296,6 +290,5 @@ def _check_budget(count: int, budget: int) -> None:
     if count > budget:
         raise KafkaError(
             ErrorCode.policy_violation,
-            "Unable to perform excessively large batch operation: too many partitions in one "
-            "request.",
+            "Excessively large number of partitions per request.",
         )

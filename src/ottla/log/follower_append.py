@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.log.files import Buffer
-from ottla.log.results import Appended
+from ottla.log.results import Appended, CorruptSegment, Read
 from ottla.log.segment.rollover import must_roll
 from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, SegmentPosition
 from ottla.log.stored_batch import HEADER_SIZE, LEAST_BYTES, StoredBatch, checksum_ok, parse
@@ -53,6 +53,16 @@ def whole_batches(view: memoryview, end_offset: Offset) -> list[StoredBatch]:
         batches.append(batch)
         position = batch.next_position
     return batches
+
+
+def verify(read: Read) -> None:
+    """CorruptSegment if a follower could not append what was read from a log."""
+    if read.slice is None:
+        return
+    try:
+        whole_batches(memoryview(read.slice.read()), 0)
+    except KafkaError as refusal:
+        raise CorruptSegment(read.segment_base, str(refusal), read.position) from None
 
 
 def _cut_short(view: memoryview, position: int) -> bool:

@@ -19,6 +19,14 @@ class CorruptLog(Exception):
     """Flushed data is not what was written: the partition cannot be served."""
 
 
+class CorruptSegment(CorruptBatch):
+    """A batch of this segment is not what its checksum was computed from."""
+
+    def __init__(self, segment_base: Offset, reason: str, position: int) -> None:
+        super().__init__(reason, position)
+        self.segment_base = segment_base
+
+
 FAULTS: Final = (OSError, CorruptBatch)
 """Errors a log cannot recover from while in use: its disk failed, or flushed data is corrupt."""
 

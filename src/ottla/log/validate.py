@@ -197,6 +197,10 @@ def stamped_head(analysis: Analysis, base_offset: int, leader_epoch: int) -> byt
     return HEADER.pack(*header._replace(crc=crc))
 
 
+class MalformedBatch(KafkaError):
+    """Bytes in which not even the next batch can be found; Kafka tells the producer why."""
+
+
 def _only_batch(view: memoryview, header: BatchHeader, origin: Origin) -> memoryview:
     """The bytes of the one batch a record set may hold; a cut tail behind it is ignored."""
     if header.magic != 2 or header.length < HEADER_SIZE - OVERHEAD:
@@ -216,7 +220,7 @@ def _too_short(view: memoryview) -> KafkaError:
     if len(view) >= OVERHEAD:
         length = int.from_bytes(view[8:OVERHEAD], "big", signed=True)
         if length < LEGACY_OVERHEAD:
-            return KafkaError(ErrorCode.corrupt_message, f"batch has invalid length {length}")
+            return _below_minimum(length)
         if len(view) > MAGIC_AT:
             magic = int.from_bytes(view[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
             if magic != 2 or length < HEADER_SIZE - OVERHEAD:
@@ -227,15 +231,24 @@ def _too_short(view: memoryview) -> KafkaError:
 def _bad_format(length: int, magic: int) -> KafkaError:
     if magic in (0, 1) and length >= LEGACY_OVERHEAD:
         return KafkaError(ErrorCode.invalid_record, f"batch has magic {magic}, expected 2")
-    if magic == 2 or length < LEGACY_OVERHEAD:
+    if length < LEGACY_OVERHEAD:
+        return _below_minimum(length)
+    if magic == 2:
         return KafkaError(ErrorCode.corrupt_message, f"batch has invalid length {length}")
-    return KafkaError(ErrorCode.corrupt_message, f"batch has magic {magic}, expected 2")
+    return MalformedBatch(ErrorCode.corrupt_message, f"Invalid magic found in record: {magic}")
+
+
+def _below_minimum(length: int) -> KafkaError:
+    return MalformedBatch(
+        ErrorCode.corrupt_message,
+        f"Record size {length} is less than the minimum record overhead ({LEGACY_OVERHEAD})",
+    )
 
 
 def _check_tail(tail: memoryview) -> None:
     length = int.from_bytes(tail[8:OVERHEAD], "big", signed=True)
     if length < LEGACY_OVERHEAD:
-        raise KafkaError(ErrorCode.corrupt_message, f"batch has invalid length {length}")
+        raise _below_minimum(length)
     if len(tail) >= length + OVERHEAD:
         raise KafkaError(ErrorCode.invalid_record, "record set has more than one batch")
 

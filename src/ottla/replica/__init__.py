@@ -1,7 +1,7 @@
 """The partitions hosted by this broker: leading, following, appending, reading.
 
-May import `log`, `metadata`, `net`, `store`, `delay`, `config`, `protocol` and `model`; never `api`
-or the controller.
+May import `log`, `metadata`, `net`, `security`, `store`, `delay`, `config`, `protocol` and `model`;
+never `api` or the controller.
 
 - `leader`                   follower positions, in-sync replicas and high watermark (pure)
 - `partition`                one hosted partition: log, role, high watermark; its only writer
@@ -18,6 +18,7 @@ or the controller.
 - `internal_append`          batches written by the broker itself
 - `commit_waiter`            waits until such batches are committed
 - `flush_loop`               flushes that acknowledgements wait for
+- `fetch/`                   fetches served here: options, waits, changes of a session, throttles
 - `fetcher/`                 followers: copies partitions from the brokers that lead them
 - `isr_loop`                 changes of the in-sync set: proposed, committed
 - `isr_sender`               sends proposed in-sync sets to the controller

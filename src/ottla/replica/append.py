@@ -29,7 +29,7 @@ from ottla.protocol.records.header import TRANSACTIONAL_BIT
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.partition import HostedPartition
-from ottla.replica.refusals import VerificationFailed, refused_by_log
+from ottla.replica.refusals import VerificationFailed, message_for_producer, refused_by_log
 from ottla.replica.transaction_verification import (
     TransactionalBatch,
     TransactionVerifier,
@@ -96,7 +96,7 @@ class _ProduceRequest:
             key.partition,
             refusal.code,
             log_start_offset=max(log_start, self.outcomes[index].log_start_offset),
-            error_message=refusal.message,
+            error_message=message_for_producer(refusal),
             record_errors=errors,
         )
 
@@ -208,6 +208,7 @@ class Appender:
         refusal: KafkaError,
     ) -> None:
         partition, size = self._hosted.find(key), len(records)
+        log.debug("%s: refused %d bytes of records: %s", key, size, refusal)
         by_log = partition is not None and refused_by_log(refusal, records)
         work.refuse(index, key, refusal, partition.log.start_offset if partition and by_log else -1)
         counted = (self._total,) if partition is None else (self._total, partition.topic_metrics)

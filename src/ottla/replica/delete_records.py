@@ -93,7 +93,7 @@ def _raise_start(hosted: HostedPartitions, partition: HostedPartition, before: O
         partition.log.raise_start_offset(before)
     except FAULTS as fault:
         raise hosted.fail(partition, fault) from fault
-    partition.report_change()
+    partition.watchers.report_change()
 
 
 class DelayedDelete(Delayed):

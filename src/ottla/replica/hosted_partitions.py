@@ -129,7 +129,7 @@ class HostedPartitions:
                 listener.on_unlead(partition.key)
             else:
                 listener.on_lead(partition)
-        partition.report_change()
+        partition.watchers.report_change()
         self.waiting.check_all(partition.key)
 
     def remove(self, key: TopicPartition) -> None:
@@ -157,7 +157,7 @@ class HostedPartitions:
             return
         partition.leadership = None
         partition.not_leader_error = why
-        partition.report_change()
+        partition.watchers.report_change()
         for listener in self.listeners:
             listener.on_unlead(key)
         del self._of_topic[key.topic][key.partition]
@@ -175,7 +175,7 @@ class HostedPartitions:
             waiting.delete_records.check(key)
         waiting.fetch.check(key)
         if partition.watchers:
-            partition.report_change()
+            partition.watchers.report_change()
         return moved
 
 

@@ -58,6 +58,7 @@ class Follower:
         "leader_end_at_fetch",
         "log_start",
         "sent_high_watermark",
+        "sent_offset",
     )
 
     def __init__(self, caught_up_at_ms: int | None) -> None:
@@ -68,6 +69,8 @@ class Follower:
         self.leader_end_at_fetch: Offset = 0
         self.sent_high_watermark: Offset = UNKNOWN_OFFSET
         """The high watermark it was last told of."""
+        self.sent_offset: Offset | None = None
+        """From where it was last sent records: asked again, it could not append them."""
         self.broker_epoch = UNKNOWN_EPOCH
         """Of its last fetch: the controller compares it with the registration."""
         self.idle: IdleFetches | None = None

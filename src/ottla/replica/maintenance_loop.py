@@ -131,7 +131,7 @@ class MaintenanceLoop:
                 continue  # removed meanwhile
             try:
                 work(partition.log)
-                partition.report_change()  # its start may have moved
+                partition.watchers.report_change()  # its start may have moved
             except FAULTS as fault:
                 self._hosted.fail(partition, fault)
             if index % TURN == TURN - 1:

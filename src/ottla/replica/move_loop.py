@@ -18,6 +18,7 @@ from ottla.log.log import Log
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.header import CorruptBatch
+from ottla.replica.fetch.replication_quota import ReplicationQuota
 from ottla.replica.hosted_partitions import HostedPartitions
 
 log = logging.getLogger(__name__)
@@ -27,8 +28,11 @@ PAUSE_S: Final = 0.1
 
 
 class MoveLoop:
-    def __init__(self, hosted: HostedPartitions, directories: LogDirectories) -> None:
+    def __init__(
+        self, hosted: HostedPartitions, directories: LogDirectories, quota: ReplicationQuota
+    ) -> None:
         self._hosted = hosted
+        self._quota = quota
         self._directories = directories
         self._moves = ReplicaMoves(directories)
         self._has_moves = asyncio.Event()
@@ -71,7 +75,14 @@ class MoveLoop:
         return progressed
 
     async def _step(self, key: TopicPartition, future: HostedLog) -> bool:
-        if not self._moves.copy(key):
+        clock = self._hosted.environment.clock
+        if self._quota.is_exceeded(clock.mono_ms()):
+            return False
+        size = future.log.size
+        is_whole = self._moves.copy(key)
+        if future.log.size > size:
+            self._quota.record(future.log.size - size, clock.mono_ms())
+        if not is_whole:
             return True
         if future.log not in self._flushed:
             flush = begin_flush(future.log)

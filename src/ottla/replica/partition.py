@@ -38,6 +38,24 @@ class PartitionWatcher(Protocol):
     def on_change(self) -> None: ...
 
 
+class PartitionWatchers(dict[BrokerId, PartitionWatcher]):
+    """Of each follower, the session that is told of changes."""
+
+    def report_change(self) -> None:
+        """The log, its high watermark, the in-sync set or the role may have changed."""
+        for watcher in tuple(self.values()):
+            watcher.on_change()
+
+
+def check_epoch(partition: HostedPartition, epoch: int) -> None:
+    """KafkaError if the client names another leader epoch than the present one."""
+    if epoch >= 0 and epoch != partition.leader_epoch:
+        fenced = epoch < partition.leader_epoch
+        raise KafkaError(
+            ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
+        )
+
+
 class HostedPartition:
     """A partition this broker holds a replica of."""
 
@@ -74,8 +92,7 @@ class HostedPartition:
         """Appends that wait behind one being rewritten off the loop; None when there is none."""
         self.truncating: Future[None] | None = None
         """Done when the truncation that is under way is durable; None if there is none."""
-        self.watchers: dict[BrokerId, PartitionWatcher] = {}
-        """Of each follower, the session that is told of changes."""
+        self.watchers = PartitionWatchers()
         self._environment = environment
         self._flush_from: Offset | None = None
         self._flush_to: Offset = 0
@@ -111,19 +128,11 @@ class HostedPartition:
 
     def require_leadership(self, epoch: int = -1) -> Leadership:
         """The leadership; KafkaError with the code for the client if there is none."""
-        self.check_epoch(epoch)
+        check_epoch(self, epoch)
         leadership = self.leadership
         if leadership is None:
             raise KafkaError(self.not_leader_error)
         return leadership
-
-    def check_epoch(self, epoch: int) -> None:
-        """KafkaError if the client names another leader epoch than the present one."""
-        if epoch >= 0 and epoch != self.leader_epoch:
-            fenced = epoch < self.leader_epoch
-            raise KafkaError(
-                ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
-            )
 
     # Appending
 
@@ -239,11 +248,6 @@ class HostedPartition:
         return ErrorCode.none
 
     # Followers
-
-    def report_change(self) -> None:
-        """The log, its high watermark, the in-sync set or the role may have changed."""
-        for watcher in tuple(self.watchers.values()):
-            watcher.on_change()
 
     @property
     def timeout_code(self) -> ErrorCode:

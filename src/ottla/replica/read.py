@@ -15,16 +15,18 @@ from typing import Final
 
 from ottla.delay.slices import SLICE, sliced, step_through
 from ottla.log.aborted_transactions import find_aborted
+from ottla.log.follower_append import verify
 from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
 from ottla.replica.fetch.delayed_fetch import FOLLOWERS, DelayedFetch, DelayedFollowerFetch, Done
 from ottla.replica.fetch.options import FetchOptions, Isolation
+from ottla.replica.fetch.replication_quota import ReplicationQuota, is_throttled
 from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_loop import IsrLoop
-from ottla.replica.partition import HostedPartition
+from ottla.replica.partition import HostedPartition, check_epoch
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 ANY_SIZE: Final = 0x7FFFFFFF
@@ -39,10 +41,16 @@ class Reader:
     """Answers fetches from the partitions hosted here."""
 
     def __init__(
-        self, hosted: HostedPartitions, isr: IsrLoop, *, reads_by_rack: bool = False
+        self,
+        hosted: HostedPartitions,
+        isr: IsrLoop,
+        quota: ReplicationQuota,
+        *,
+        reads_by_rack: bool = False,
     ) -> None:
         self._hosted = hosted
         self._isr = isr
+        self._quota = quota
         self._reads_by_rack = reads_by_rack
         """Consumers are sent to a replica of their rack, and may read from followers."""
         self._total = hosted.topic_metrics.all
@@ -151,12 +159,20 @@ class Reader:
             if result.size and partition is not None:
                 partition.topic_metrics.sent(options.from_follower).value += result.size
                 size += result.size
+                if options.from_follower:
+                    self._count_throttled(partition, result.size)
             elif result.failed:
                 total.failed_fetch_requests.value += 1
                 if partition is not None:
                     partition.topic_metrics.failed_fetch_requests.value += 1
         if size:
             total.sent(options.from_follower).value += size
+
+    def _count_throttled(self, partition: HostedPartition, size: int) -> None:
+        environment = self._hosted.environment
+        replicas = partition.log.config.leader_replication_throttled_replicas
+        if is_throttled(replicas, partition.key, environment.broker_id):
+            self._quota.record(size, environment.clock.mono_ms())
 
     def _is_enough(self, fetched: list[PartitionFetchResult], options: FetchOptions) -> bool:
         if options.max_wait_ms <= 0 or not fetched or not self._may_delay:
@@ -200,40 +216,50 @@ class Reader:
         try:
             partition = self._partition(request, options)
             partition.topic_metrics.total_fetch_requests.value += 1
-            log = partition.log
-            if request.last_fetched_epoch >= 0:
-                diverging = _diverging(log, request)
-                if diverging is not None:
-                    return PartitionFetchResult(
-                        request, _part(request, log, diverging=diverging), 0
-                    )
-            committed = options.isolation is Isolation.READ_COMMITTED
-            aborted = NO_ABORTED if committed else None
-            preferred = self._preferred_replica(partition, request, options)
-            if preferred is not None:
-                part = _part(request, log, aborted)._replace(preferred_read_replica=preferred)
-                return PartitionFetchResult(request, part, 0)
-            bound = options.upper_bound(log)
-            if bound <= request.offset <= log.end_offset:
-                return PartitionFetchResult(request, _part(request, log, aborted), 0)
             limit = max(0, min(request.max_bytes, left))
-            records = log.read(request.offset, limit, end=bound, min_one=min_one).slice
-            if records is None:
-                return PartitionFetchResult(request, _part(request, log, aborted), 0)
-            if committed:
-                aborted_transactions = find_aborted(log, request.offset, bound)
-                aborted = [(txn.producer_id, txn.first_offset) for txn in aborted_transactions]
-            return PartitionFetchResult(
-                request, _part(request, log, aborted, records), records.size
-            )
+            return self._read_log(partition, request, options, limit, min_one=min_one)
         except KafkaError as refusal:
             code = refusal.code
         except FAULTS as fault:
             code = self._hosted.fail(partition, fault).code
-        aborted = [] if code in NOT_FOUND else None
+        aborted: Sequence[tuple[int, int]] | None = [] if code in NOT_FOUND else None
         return PartitionFetchResult(
             request, FetchedPartition(request.key.partition, code, aborted=aborted), 0
         )
+
+    def _read_log(
+        self,
+        partition: HostedPartition,
+        request: PartitionFetch,
+        options: FetchOptions,
+        limit: int,
+        *,
+        min_one: bool,
+    ) -> PartitionFetchResult:
+        log = partition.log
+        committed = options.isolation is Isolation.READ_COMMITTED
+        aborted = NO_ABORTED if committed else None
+        diverging = _diverging(log, request) if request.last_fetched_epoch >= 0 else None
+        if diverging is not None:
+            return PartitionFetchResult(request, _part(request, log, diverging=diverging), 0)
+        preferred = self._preferred_replica(partition, request, options)
+        if preferred is not None:
+            part = _part(request, log, aborted)._replace(preferred_read_replica=preferred)
+            return PartitionFetchResult(request, part, 0)
+        bound = options.upper_bound(log)
+        at_end = bound <= request.offset <= log.end_offset
+        if at_end or (options.from_follower and self._is_held_back(partition, options)):
+            return PartitionFetchResult(request, _part(request, log, aborted), 0)
+        read = log.read(request.offset, limit, end=bound, min_one=min_one)
+        records = read.slice
+        if records is None:
+            return PartitionFetchResult(request, _part(request, log, aborted), 0)
+        if options.from_follower and self._is_repeated(partition, request, options):
+            verify(read)
+        if committed:
+            aborted_transactions = find_aborted(log, request.offset, bound)
+            aborted = [(txn.producer_id, txn.first_offset) for txn in aborted_transactions]
+        return PartitionFetchResult(request, _part(request, log, aborted, records), records.size)
 
     def _partition(self, request: PartitionFetch, options: FetchOptions) -> HostedPartition:
         """The partition to read; KafkaError with the code for the reader."""
@@ -245,7 +271,7 @@ class Reader:
         if request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id:
             raise KafkaError(ErrorCode.inconsistent_topic_id)
         if self._is_read_as_follower(partition, options):
-            partition.check_epoch(request.leader_epoch)
+            check_epoch(partition, request.leader_epoch)
             if request.offset > partition.log.end_offset:  # the leader may have it
                 raise KafkaError(ErrorCode.offset_not_available)
             return partition
@@ -311,6 +337,29 @@ class Reader:
         self._hosted.waiting.delete_records.check(partition.key)
         return partition
 
+    @staticmethod
+    def _is_repeated(
+        partition: HostedPartition, request: PartitionFetch, options: FetchOptions
+    ) -> bool:
+        """Whether the follower was sent records from there before: perhaps they are corrupt."""
+        leadership = partition.leadership
+        return (
+            leadership is not None
+            and leadership.followers[options.replica_id].sent_offset == request.offset
+        )
+
+    def _is_held_back(self, partition: HostedPartition, options: FetchOptions) -> bool:
+        """Whether a follower must wait because of the leader's throttle: never one in sync."""
+        replicas = partition.log.config.leader_replication_throttled_replicas
+        if not replicas or partition.leadership is None:
+            return False
+        environment = self._hosted.environment
+        return (
+            options.replica_id not in partition.leadership.isr
+            and is_throttled(replicas, partition.key, environment.broker_id)
+            and self._quota.is_exceeded(environment.clock.mono_ms())
+        )
+
     def _has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
         """A follower is sent a newer high watermark without waiting."""
         partition = self._hosted.find(request.key)
@@ -329,6 +378,8 @@ class Reader:
                 follower = partition.leadership.followers.get(broker)
                 if follower is not None:
                     follower.sent_high_watermark = result.part.high_watermark
+                    if result.size:
+                        follower.sent_offset = result.request.offset
 
     # Waiting
 
@@ -346,7 +397,7 @@ class Reader:
                 return True
             log, offset = partition.log, request.offset
             bound = upper_bound(log)
-            if offset < bound:
+            if offset < bound and not (follower and self._is_held_back(partition, options)):
                 if min_bytes <= 1 and _begins_recent_batch(log, offset):
                     return True
                 size += self._size_of(log, request, bound)  # 0 where compaction left a gap

@@ -97,10 +97,18 @@ class Transitions:
         self._topic_config = topic_config
         self.controller_epoch = ControllerEpoch(0)
         self.broker_epoch = BrokerEpoch(-1)
+        self._is_shutting_down = False
 
     def set_broker_epoch(self, epoch: BrokerEpoch) -> None:
         """The broker has registered: requests for an earlier broker epoch are rejected."""
         self.broker_epoch = epoch
+
+    def begin_shutdown(self) -> None:
+        """The controller is asked to move leaders away: what they leave is not followed any more.
+
+        A new leader would propose this broker for its in-sync set again, and wait for its fetches.
+        """
+        self._is_shutting_down = True
 
     def check(self, fence: EpochFence) -> None:
         """Reject requests of an older controller, or for an earlier broker epoch."""
@@ -113,10 +121,20 @@ class Transitions:
     async def apply_leader_and_isr(
         self, states: Iterable[PartitionTransition]
     ) -> dict[TopicPartition, ErrorCode]:
+        """New logs are durable before their partitions are led or followed: each log directory is
+        synced once. So a replica without a log has never appended or fetched a record."""
+        states = list(states)
+        created: dict[TopicPartition, list[LogDirectory]] = {}
+        refused: dict[TopicPartition, ErrorCode] = {}
+        async for state in in_slices(states, TURN):
+            code = self._prepare_log(state, created)
+            if code is not ErrorCode.none:
+                refused[state.key] = code
+        refused |= await self._sync(created)
         codes: dict[TopicPartition, ErrorCode] = {}
         async for state in in_slices(states, TURN):
             await self._wait_for_truncation(state.key)
-            codes[state.key] = self._apply_one(state)
+            codes[state.key] = refused.get(state.key) or self._apply_one(state)
         return codes
 
     async def _wait_for_truncation(self, key: TopicPartition) -> None:
@@ -125,30 +143,51 @@ class Transitions:
         if partition is not None and partition.truncating is not None:
             await asyncio.wait({partition.truncating})
 
-    def _apply_one(self, state: PartitionTransition) -> ErrorCode:
-        hosted, broker_id = self._hosted, self._hosted.environment.broker_id
+    def _prepare_log(
+        self, state: PartitionTransition, created: dict[TopicPartition, list[LogDirectory]]
+    ) -> ErrorCode:
+        """Create the log of a partition that has none yet; `created` gets its log directory."""
+        hosted, directories = self._hosted, self._directories
+        if state.key in hosted.offline:
+            return ErrorCode.kafka_storage_error
+        if hosted.environment.broker_id not in state.assigned.replicas:
+            return ErrorCode.unknown_topic_or_partition
+        if hosted.find(state.key) is not None:
+            return ErrorCode.none
         try:
-            if state.key in hosted.offline:
+            self._rename_stray(state)
+            if self._lacks_its_log(state):
                 return ErrorCode.kafka_storage_error
-            if broker_id not in state.assigned.replicas:
-                return ErrorCode.unknown_topic_or_partition
+            if directories.get(state.key) is None:
+                self._create_log(state)
+                created[state.key] = [directories.logs[state.key].directory]
+        except (OSError, KafkaError) as error:
+            return self._cannot_open(state.key, error)
+        return ErrorCode.none
+
+    def _cannot_open(self, key: TopicPartition, error: Exception) -> ErrorCode:
+        log.error("cannot open the log of %s: %s; marking the replica offline", key, error)
+        self._hosted.mark_offline([key])
+        return ErrorCode.kafka_storage_error
+
+    def _apply_one(self, state: PartitionTransition) -> ErrorCode:
+        hosted = self._hosted
+        if state.key in hosted.offline:
+            return ErrorCode.kafka_storage_error
+        try:
             partition = hosted.find(state.key)
             if partition is None:
-                self._rename_stray(state)
-                if self._lacks_its_log(state):
-                    return ErrorCode.kafka_storage_error
-                partition = hosted.host(self._log(state))
+                existing = self._directories.get(state.key)
+                if existing is None:  # deleted by a later request while the directory was synced
+                    return ErrorCode.unknown_topic_or_partition
+                partition = hosted.host(existing)
             if not _is_same_topic(partition.log, state.topic_id):
                 return ErrorCode.inconsistent_topic_id
             if state.assigned.leader_epoch <= partition.leader_epoch:
                 return self._refresh(partition, state.assigned)
             self._change_role(partition, state.assigned)
         except (OSError, KafkaError) as error:
-            log.error(
-                "cannot open the log of %s: %s; marking the replica offline", state.key, error
-            )
-            hosted.mark_offline([state.key])
-            return ErrorCode.kafka_storage_error
+            return self._cannot_open(state.key, error)
         return ErrorCode.none
 
     def _change_role(self, partition: HostedPartition, assigned: LeaderAssignment) -> None:
@@ -160,7 +199,8 @@ class Transitions:
             return
         partition.follow(assigned)
         self._hosted.role_changed(partition)
-        self._fetchers.add(partition)
+        if not self._is_shutting_down or self._hosted.environment.broker_id in assigned.isr:
+            self._fetchers.add(partition)
 
     def _refresh(self, partition: HostedPartition, assigned: LeaderAssignment) -> ErrorCode:
         """Within an epoch only the in-sync set changes: of interest to a leader that proposed one
@@ -195,14 +235,20 @@ class Transitions:
         """Whether the in-sync set counts on a log here that does not exist.
 
         It must not be replaced by an empty one: as leader it would have the others truncate theirs.
+        Unless it is the last member and never had that log, because its broker stopped before it
+        made one: then nothing was ever committed, for the high watermark waits for every member,
+        and nobody joins the in-sync set without a log.
         """
         broker_id = self._hosted.environment.broker_id
         if (
             self._accepts_missing_logs
             or state.may_be_empty
             or broker_id not in state.assigned.isr
+            or (
+                set(state.assigned.isr) == {broker_id} and not self._directories.has_lost(state.key)
+            )
             or self._directories.get(state.key) is not None
-            or len(self._directories.online) < len(self._directories.all)  # see `_log`
+            or len(self._directories.online) < len(self._directories.all)  # see `_create_log`
         ):
             return False
         log.error(
@@ -212,17 +258,14 @@ class Transitions:
         )
         return True
 
-    def _log(self, state: PartitionTransition) -> Log:
-        existing = self._directories.get(state.key)
-        if existing is not None:
-            return existing
+    def _create_log(self, state: PartitionTransition) -> None:
         if not state.is_new and len(self._directories.online) < len(self._directories.all):
             # It may well be in the directory that is offline: an empty one must not replace it.
             raise OSError(
                 errno.EIO, "not creating an empty log: an offline log directory may contain it"
             )
         config = self._topic_config(state.key.topic)
-        return self._directories.create(state.key, state.topic_id, config)
+        self._directories.create(state.key, state.topic_id, config)
 
     async def stop_replicas(
         self, stops: Iterable[PartitionStop]
@@ -233,6 +276,13 @@ class Transitions:
         async for stop in in_slices(stops, TURN):
             await self._wait_for_truncation(stop.key)
             codes[stop.key] = self._stop_one(stop, touched)
+        return codes | await self._sync(touched)
+
+    async def _sync(
+        self, touched: dict[TopicPartition, list[LogDirectory]]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Sync each of these directories once; the partitions of those where that failed."""
+        codes: dict[TopicPartition, ErrorCode] = {}
         for directory in dict.fromkeys(each for some in touched.values() for each in some):
             try:
                 await self._hosted.environment.thread_pool.run(directory.sync)

@@ -82,11 +82,14 @@ class AclStore:
         self._writers = 0
 
     async def load(self) -> None:
-        """Read all ACLs. The watch is set first, so that no change is missed."""
+        """Read all ACLs. The watch is set first, so that no change is missed.
+
+        It may be called again after it failed.
+        """
         if not self._authorizer.in_force:
             return
         for watch in self._watches:
-            self._store.on_session(watch.on_session)
+            watch.listen()
         await self._create_parents()
         await self._read()
 
@@ -106,7 +109,7 @@ class AclStore:
 
     async def add(self, rules: Iterable[Rule]) -> None:
         """Store these ACLs; they are in force on this broker when this returns."""
-        await self._change_all(_by_resource(rules), frozenset.union)
+        await self._change_all(await _by_resource(rules), frozenset.union)
         await self._read()
 
     async def remove(self, filters: Sequence[Filter]) -> list[list[Rule]]:
@@ -116,8 +119,8 @@ class AclStore:
         removed = [
             rules.matching(acl_filter) async for acl_filter in in_slices(filters, FILTERS_AT_ONCE)
         ]
-        all_removed = {rule for matching in removed for rule in matching}
-        await self._change_all(_by_resource(all_removed), frozenset.difference)
+        all_removed = await _by_resource(rule for matching in removed for rule in matching)
+        await self._change_all(all_removed, frozenset.difference)
         await self._read()
         return removed
 
@@ -184,12 +187,11 @@ def _change_op(
     return None if changed == stored else _write(_path(resource), node, changed)
 
 
-def _by_resource(rules: Iterable[Rule]) -> dict[Resource, frozenset[Rule]]:
-    resources: dict[Resource, frozenset[Rule]] = {}
-    for rule in rules:
-        resource = (rule.kind, rule.name, rule.pattern)
-        resources[resource] = resources.get(resource, frozenset()) | {rule}
-    return resources
+async def _by_resource(rules: Iterable[Rule]) -> dict[Resource, frozenset[Rule]]:
+    resources: dict[Resource, set[Rule]] = {}
+    async for rule in in_slices(rules):
+        resources.setdefault((rule.kind, rule.name, rule.pattern), set()).add(rule)
+    return {resource: frozenset(same) async for resource, same in in_slices(resources.items())}
 
 
 def _path(resource: Resource) -> str:

@@ -81,6 +81,13 @@ class NotificationWatch:
         self._on_change = on_change
         self._connection = 0
         self._watched = False
+        self._listening = False
+
+    def listen(self) -> None:
+        """Follow the state of the session from now on; once, however often this is called."""
+        if not self._listening:
+            self._listening = True
+            self._store.on_session(self.on_session)
 
     async def read(self) -> list[str]:
         if self._watched:

@@ -60,8 +60,11 @@ class ConfigStore:
         self.credentials = ScramCredentials()
 
     async def load(self) -> None:
-        """Read all settings. The watch is set first, so that no change is missed."""
-        self._store.on_session(self._watch.on_session)
+        """Read all settings. The watch is set first, so that no change is missed.
+
+        It may be called again after it failed.
+        """
+        self._watch.listen()
         notifications = await self._read_notifications()
         self._last_notification = max(map(_number, notifications), default=self._last_notification)
         await self._load_all()
@@ -211,7 +214,7 @@ def _number(notification: str) -> int:
 
 def _overrides(path: str, node: Node | None) -> Overrides:
     try:
-        return {} if node is None else ConfigNode.decode(node.data).overrides
+        return {} if node is None or not node.data else ConfigNode.decode(node.data).overrides
     except BadNode as error:
         log.error("cannot parse settings in node %s, ignoring them: %s", path, error)
         return {}

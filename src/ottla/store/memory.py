@@ -148,7 +148,9 @@ class MemoryStore(Store):
             self._server.stop()
         self._sessions.append(self._ensemble.join(self))
         if self._faults is not None and self._faults.lag_s:
-            self._server = _LaggingServer(self._ensemble.tree, self._faults, self._fire_watches)
+            self._server = _LaggingServer(
+                self._ensemble.tree, self._faults, self._fire_watches, self._context
+            )
         self.turn(Session.CONNECTED)
 
     async def close(self) -> None:
@@ -276,16 +278,24 @@ class MemoryStore(Store):
 class _LaggingServer:
     """The server one session is connected to: it applies all writes in order, some time later."""
 
-    def __init__(self, tree: Tree, faults: StoreFaults, on_applied: Callable[[Draft], None]):
+    def __init__(
+        self,
+        tree: Tree,
+        faults: StoreFaults,
+        on_applied: Callable[[Draft], None],
+        context: Context,
+    ) -> None:
         self.tree = tree.copy()
         self._faults = faults
         self._on_applied = on_applied
+        self._context = context  # of the session: its timers outlive the process that wrote
         self._behind: deque[Draft] = deque()
 
     def follow(self, draft: Draft) -> None:
         self._behind.append(draft)
         delay_s = self._faults.draw(self._faults.lag_s)
-        asyncio.get_running_loop().call_later(delay_s, self._apply_until, draft.zxid)
+        loop = asyncio.get_running_loop()
+        loop.call_later(delay_s, self._apply_until, draft.zxid, context=self._context)
 
     def stop(self) -> None:
         self._behind.clear()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.kafka.arguments import Arguments, chosen, key_values, properties
+from ottla.cli.kafka.arguments import Arguments, chosen, int16, int64, key_values, properties
 from ottla.model.errors import UserError
 
 
@@ -49,3 +49,31 @@ def test_properties_come_from_options_and_files(parser: Arguments, tmp_path: Pat
     options = parser.parse_args(["--broker-list", "b:1"])
     assert chosen(options, "bootstrap_server", "broker_list") == "b:1"
     assert chosen(options, "zookeeper") is None
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "-9223372036854775809", "9" * 5_000])
+def test_a_number_that_no_field_can_hold_is_refused_with_its_range(
+    parser: Arguments, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser.add_argument("--offset", type=int64)
+    with pytest.raises(SystemExit):
+        parser.parse_args([f"--offset={text}"])
+    err = capsys.readouterr().err
+    assert "is out of range; allowed are -9223372036854775808 to 9223372036854775807" in err
+    assert len(err) < 500
+
+
+def test_numbers_are_read_to_the_ends_of_their_range(parser: Arguments) -> None:
+    parser.add_argument("--offset", type=int64)
+    parser.add_argument("--replicas", type=int16)
+    options = parser.parse_args(["--offset", "9223372036854775807", "--replicas=-32768"])
+    assert (options.offset, options.replicas) == (2**63 - 1, -(2**15))
+
+
+def test_what_is_no_number_is_refused(
+    parser: Arguments, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser.add_argument("--offset", type=int64)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--offset", "1_000"])
+    assert "--offset: expected a whole number, not '1_000'" in capsys.readouterr().err

@@ -21,6 +21,12 @@ from tests.cli.ottla_program import Run
 from tests.cli.pipeline.spark_program import DEADLINE_S, run_all
 
 VIEW = b'{"id": "1", "user": "ann", "url": "/", "at": "2026-05-01T12:00:00Z"}'
+TESTS = """
+tests:
+  - name: names
+    given: {views: [{id: "1", user: ann, url: /, at: 2026-05-01T12:00:00Z}]}
+    expect: {views: [{user: ann}]}
+"""
 TOPICS = ("page-views", "page-views-dead", "clean-views", "top-pages", "sessions")
 
 
@@ -47,6 +53,11 @@ def test_the_examples_that_end_work_and_bad_sql_is_one_line(folder: Path) -> Non
         "pipeline report views.yaml --to views.svg",
         "pipeline validate views.yaml",
         "pipeline validate views.yaml --words-only",
+        "pipeline test views.yaml",
+        "pipeline plan views.yaml --json",
+        "pipeline plan views.yaml",
+        "pipeline try views.yaml --records 1000 --rows 5",
+        "pipeline try views.yaml --json",
         "pipeline new land orders-to-lake.yaml",
         "pipeline list-templates",
     ]
@@ -55,6 +66,7 @@ def test_the_examples_that_end_work_and_bad_sql_is_one_line(folder: Path) -> Non
     wrong = ["pipeline", "validate", "bad.yaml"]
     lost = ["pipeline", "run", "views.yaml", "--once", "--set", "sources.views.topic=nowhere"]
     lost += ["--set", "checkpoint=elsewhere"]
+    (folder / "views.test.yaml").write_text(TESTS)
     *good, bad, nowhere = run_all(folder, *map(shlex.split, examples), wrong, lost)
     for example, ran in zip(examples, good, strict=True):
         assert ran.code == 0, (example, ran)
@@ -63,6 +75,17 @@ def test_the_examples_that_end_work_and_bad_sql_is_one_line(folder: Path) -> Non
     assert totals["clean"]["rows_in"] >= 2
     assert totals["valid_dead_letter"]["rows_in"] >= 2
     assert any(one.get("lag_records") == 0 for one in lines)
+    by_example = dict(zip(examples, good, strict=True))
+    assert by_example["pipeline test views.yaml"].out.splitlines() == [
+        "ok names",
+        "1 passed, 0 failed",
+    ]
+    plan = json.loads(by_example["pipeline plan views.yaml --json"].out)
+    assert plan["sources"][0]["records"] >= 2
+    assert {each["query"]: each["records_to_read"] for each in plan["queries"]}["clean"] == 0
+    tried = json.loads(by_example["pipeline try views.yaml --json"].out)
+    assert tried["views"][0]["user"] == "ann"
+    assert tried["dead_letters_of_views"][0]["value"] == "garbled"
     assert (folder / "views.png").stat().st_size > 1_000
     bad.failed(2, "step minutes: sql: ")
     assert len(bad.err.strip().splitlines()) == 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from ottla.controller.runtime.metrics import EVENTS, GROUP, STATS, ControllerMetrics
-from ottla.controller.state import ControllerState
-from ottla.model.ids import BrokerId
+from ottla.controller.events import BalanceDue
+from ottla.controller.runtime.event_queue import Item
+from ottla.controller.runtime.metrics import EVENTS, GROUP, STATES, STATS, ControllerMetrics
 from ottla.model.metrics import Histogram, Registry, Tally
 from tests.controller.transcript import Actor
 from tests.fakes.manual_time import ManualClock
@@ -47,17 +49,23 @@ def test_counts_follow_the_state() -> None:
     assert read(registry, f"{STATS}_unclean_leader_elections_total") == 0
 
 
+@pytest.mark.spec("MON-16", "CTL-27")
+def test_everything_that_a_controller_handles_is_timed_under_a_state_of_kafka() -> None:
+    kinds = {kind for union in get_args(Item) for kind in get_args(union) or (union,)}
+    assert kinds == STATES.keys()
+
+
 @pytest.mark.spec("MON-16", "MON-17", "CTL-27")
 def test_events_and_requests_are_timed_by_kind_and_broker() -> None:
     clock, registry = ManualClock(), Registry()
     metrics = ControllerMetrics(registry, clock)
-    with metrics.timing(ControllerState(BrokerId(1))):
+    with metrics.timing(BalanceDue()):
         clock.ns += 4_000_000
     metrics.add_queue(1, lambda: 5)
     with metrics.request(1):
         clock.ns += 7_000_000
     families = {family.name: family.metrics for family in registry.families()}
-    timed = families[f"{EVENTS}_event_time_ms"][(("event", "ControllerState"),)]
+    timed = families[f"{STATS}_auto_leader_balance_rate_and_time_ms"][()]
     assert isinstance(timed, Histogram)
     assert (timed.count, timed.total) == (1, 4)
     metrics.remove_queue(1)

@@ -23,6 +23,8 @@ IDENTIFYING: Final = (
     "producer_id",
     "member_id",
     "config_name",
+    "entity_type",
+    "mechanism",
     "log_dir",
     "broker_id",
     "node_id",

@@ -35,7 +35,7 @@ OWN: Final = "a setting of our own"
 FAILS: Final = "Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); we say what is wrong"
 FORMATTED: Final = "Apache Kafka writes this default down as a setting when it is formatted"
 EMPTY_GROUP: Final = "the empty group id is refused to everybody (24), not to members alone"
-PASSWORD: Final = "TLS is not offered yet, and so its settings are not"
+ALONE: Final = "without ZooKeeper there is one broker: requests of other brokers are refused"
 
 NOT_OFFERED: Final = (
     "ShareGroupDescribe", "StreamsGroupDescribe", "GetTelemetrySubscriptions",
@@ -187,16 +187,14 @@ MEANT: Final[tuple[Meant, ...]] = (
         )
         for field in ("error_code", "member_id")
     ),
-    # Transactions
-    Meant(
-        "AddPartitionsToTxn",
-        "*/partition_error_code",
-        "version 4 is of brokers whose clients need not know TRANSACTION_ABORTABLE",
-        "what a transaction takes",
+    # Between brokers
+    Meant("Fetch", "responses/*", ALONE, "fetch as a replica"),
+    *(
+        Meant("AddPartitionsToTxn", path, ALONE)
+        for path in ("error_code", "results_by_transaction/*")
     ),
     # Settings
     Meant("DescribeConfigs", "*", NOT_YET, "settings of telemetry"),
-    Meant("DescribeConfigs", "*", PASSWORD, "a broker's ssl.keystore.password"),
     Meant("IncrementalAlterConfigs", "*/error_code", FAILS, "alter a topic with an unknown *"),
     Meant(
         "DescribeAcls",

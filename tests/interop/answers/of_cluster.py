@@ -53,9 +53,11 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     ),
     scenario(
         "authentication where none is asked for",
-        ask("SaslHandshake", 0, mechanism="PLAIN"),
-        ask("SaslHandshake", 1, mechanism="PLAIN"),
-        ask("SaslAuthenticate", 2, auth_bytes=b"\0a\0b"),
+        *(
+            ask("SaslHandshake", ALL, mechanism=mechanism)
+            for mechanism in ("PLAIN", "SCRAM-SHA-256", "GSSAPI", "no such", "")
+        ),
+        *(ask("SaslAuthenticate", ALL, auth_bytes=token) for token in (b"\0a\0b", b"", b"n,,")),
     ),
     scenario(
         "the cluster described",

@@ -31,6 +31,7 @@ from tests.interop.answers.side import KEYS, Reply, Side
 READS: Final = frozenset(
     {
         "ConsumerGroupDescribe",
+        "DescribeClientQuotas",
         "DescribeCluster",
         "DescribeConfigs",
         "DescribeGroups",
@@ -38,6 +39,7 @@ READS: Final = frozenset(
         "DescribeProducers",
         "DescribeTopicPartitions",
         "DescribeTransactions",
+        "DescribeUserScramCredentials",
         "FindCoordinator",
         "ListConfigResources",
         "ListGroups",

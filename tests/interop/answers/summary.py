@@ -23,9 +23,14 @@ The same requests are sent to Apache Kafka and to Ottla, and the replies are com
 field: every API and version that Ottla offers, with ordinary, odd and wrong input. The replies
 are held against those of Apache Kafka {kafka}.
 
-An exchange is *identical* when every field is, once ids that a broker makes up, ports and times
-are replaced. It has *other words* when only the explanation of an error differs. It is *listed*
-when a field differs on purpose, or because we know no better yet; the list below gives the reasons.
+An exchange is one request with both replies; those that only prepare a scenario are compared but
+not counted. It is *identical* when all fields are equal, error messages included, after values
+that each broker makes up (ids, ports, times) have been replaced. Arrays whose elements have names
+are compared by name, since their order is no promise of the protocol. A read that differs, or an
+error that passes by itself, is asked again for up to 3 s, and the last replies count. An exchange
+has *other words* when only the text of an error message differs: ours says more, or Kafka's speaks
+of what is not here. It is *listed* when a field differs on purpose, or is not mended yet; the list
+below gives the reasons.
 
 Written by `python -m tests.interop.answers.summary`; `make interop` holds it to what it sees.
 
@@ -52,6 +57,12 @@ def counted(exchanges: Iterable[Exchange]) -> dict[str, Counter[str]]:
     return dict(counts)
 
 
+def share_identical(counts: dict[str, Counter[str]]) -> float:
+    """Of all exchanges, those in which no field differs."""
+    total = sum(counts.values(), Counter[str]())
+    return total["identical"] / total.total()
+
+
 def share_alike(counts: dict[str, Counter[str]]) -> float:
     """Of all exchanges, those in which no field but an explanation differs."""
     total = sum(counts.values(), Counter[str]())
@@ -63,8 +74,10 @@ def document(exchanges: Sequence[Exchange], kafka: str) -> str:
     rows = [_row(api, counts[api]) for api in sorted(counts)]
     total = _row("**all**", sum(counts.values(), Counter[str]()))
     head = _HEAD.format(kafka=kafka)
-    share = f"{share_alike(counts):.1%}"
-    alike = f"\nNo field but the explanation of an error differs in {share} of them.\n"
+    alike = (
+        f"\n{share_identical(counts):.1%} are identical. In {share_alike(counts):.1%} no field but "
+        "the text of an error message differs.\n"
+    )
     reasons = "".join(f"| {one.api} | `{one.path}` | {one.reason} |\n" for one in MEANT)
     listed = f"\n## Listed differences\n\n| API | field | reason |\n|---|---|---|\n{reasons}"
     return head + "".join(rows) + total + alike + listed

@@ -12,7 +12,7 @@ from tests.interop.answers.differences import MEANT, meant
 from tests.interop.answers.playing import SCENARIOS, Answers, playing
 from tests.interop.answers.running import is_text
 from tests.interop.answers.side import KEYS
-from tests.interop.answers.summary import DOCUMENT, counted, document, kind_of, share_alike
+from tests.interop.answers.summary import DOCUMENT, counted, document, kind_of, share_identical
 from tools import kafka_cache
 
 ENOUGH = 0.95
@@ -48,9 +48,9 @@ def test_every_listed_difference_still_exists(answers: Answers) -> None:
     assert [one for one in MEANT if one not in seen] == []
 
 
-def test_nearly_all_exchanges_are_alike(answers: Answers) -> None:
+def test_nearly_all_exchanges_are_identical(answers: Answers) -> None:
     counts = counted(answers.everything())
-    assert share_alike(counts) >= ENOUGH, counts
+    assert share_identical(counts) >= ENOUGH, counts
     assert sum(counts.values(), Counter[str]()).total() > 1_000
 
 

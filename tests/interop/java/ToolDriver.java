@@ -15,18 +15,20 @@ import org.apache.kafka.common.utils.Exit;
  */
 public final class ToolDriver {
     private static final class Exited extends RuntimeException {
-        private final int code;
-
-        private Exited(int code) {
+        private Exited() {
             super(null, null, false, false);
-            this.code = code;
         }
     }
+
+    /** With which the running tool meant to exit; null if it returned. */
+    private static Integer exitCode;
 
     public static void main(String[] args) throws Exception {
         PrintStream answers = System.out;
         Exit.setExitProcedure((code, message) -> {
-            throw new Exited(code);
+            // A tool may catch what is thrown here, and exit again with another code.
+            exitCode = exitCode == null ? code : exitCode;
+            throw new Exited();
         });
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
@@ -44,12 +46,13 @@ public final class ToolDriver {
     }
 
     private static int run(String tool, String[] args) {
+        exitCode = null;
         try {
             Class.forName(tool).getMethod("main", String[].class).invoke(null, (Object) args);
             return 0;
         } catch (InvocationTargetException ended) {
             if (ended.getCause() instanceof Exited) {
-                return ((Exited) ended.getCause()).code;
+                return exitCode;
             }
             ended.getCause().printStackTrace();
             return 1;

@@ -77,6 +77,37 @@ def test_the_high_watermark_is_the_one_that_was_written_down(disk: ForgettingDis
     assert log is not None and log.high_watermark == 2
 
 
+@pytest.mark.spec("LOG-09")
+def test_a_log_that_ends_below_its_high_watermark_is_reported_once(
+    disk: ForgettingDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Scenario 7: all replicas lost power before the disk had what was acknowledged."""
+    directories = started(disk)
+    log = directories.create(T0, TOPIC_ID, CONFIG)
+    write(log, b"flushed")
+    log.flush()
+    write(log, b"lost")
+    log.set_high_watermark(2)
+    whole = directories.create(T1, TOPIC_ID, CONFIG)
+    write(whole, b"flushed")
+    whole.flush()
+    whole.set_high_watermark(1)
+    for checkpoint in (
+        *directories.checkpoints.high_watermarks(),
+        *directories.checkpoints.recovery_points(),
+    ):
+        checkpoint.run()
+    path = log.segments.active.files.path()
+    content = disk.read(path)
+    disk.kill()
+    disk.replace(path, content[:-1])
+    again = started(disk).get(T0)
+    assert again is not None and again.end_offset == again.high_watermark == 1
+    reports = [text for text in caplog.messages if "checkpointed high watermark" in text]
+    assert len(reports) == 1
+    assert reports[0].startswith("t-0: the log ends at offset 1, below its checkpointed high")
+
+
 @pytest.mark.parametrize("name", ["lost+found", "__cluster_metadata-0", "t-9.ab-stray", "notes"])
 def test_what_is_no_partition_of_ours_is_left_alone(disk: ForgettingDisk, name: str) -> None:
     disk.mkdir(A / name)

@@ -117,7 +117,7 @@ async def test_a_follower_hears_of_a_log_start_that_moved_in_an_idle_partition()
         await pair.data(ME).start_append(b"a", b"b", acks=-1)
         await pair.pass_ms(5_000)
         pair.partition(ME).log.raise_start_offset(1)
-        pair.partition(ME).report_change()
+        pair.partition(ME).watchers.report_change()
         await pair.pass_ms(1_000)
         assert pair.partition(OTHER).log.start_offset == 1
 

@@ -10,6 +10,7 @@ from ottla.log.log import Log
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.net.broker_link import RawReply
+from ottla.store import paths
 from tests.fakes.data_side import ME, OTHER, TP
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.replica_pair import replica_pair
@@ -23,6 +24,14 @@ def compact(log: Log, now_ms: int) -> None:
     for step in LogCleaning(log, dirty, CleanerMemory(), now_ms).steps():
         if isinstance(step, SegmentSwap):
             step.perform(now_ms)
+
+
+def flip_bit(disk: ForgettingDisk, log: Log, position: int) -> None:
+    path = log.segments.active.files.path()
+    content = bytearray(disk.read(path))
+    content[position] ^= 1
+    disk.replace(path, bytes(content))
+    log.release()
 
 
 @pytest.mark.spec("REP-50", "REP-10", "REP-11", "REP-12", "REP-21", "CONF-10")
@@ -139,6 +148,43 @@ async def test_records_that_are_corrupt_twice_fail_the_partition_until_they_are_
         assert fetchers.failed_count == 0
 
 
+@pytest.mark.parametrize("position", [20, 70], ids=["header", "value"])
+async def test_a_leader_whose_copy_is_corrupt_stops_serving_it(position: int) -> None:
+    """Scenario 8: the follower takes nothing of it, and the controller elects another leader."""
+    disks = (ForgettingDisk(), ForgettingDisk())
+    async with replica_pair(disks=disks) as pair:
+        await pair.lead(ME, epoch=0, isr=(ME,), to=(ME,))
+        for value in (b"first", b"second"):
+            await pair.data(ME).append(value)
+        log = pair.partition(ME).log
+        log.flush()
+        flip_bit(disks[0], log, position)
+        await pair.lead(ME, epoch=1, isr=(ME,))
+        await pair.pass_ms(5_000)
+        assert pair.partition(OTHER).log.end_offset == 0
+        assert pair.data(ME).hosted.offline == {TP}
+        part = await pair.data(ME).read(0)
+        assert part.error_code is ErrorCode.kafka_storage_error
+        names = disks[0].list(log.dir)
+        assert any(name.endswith(".quarantined") for name in names)
+        events = await pair.data(ME).store.children(paths.LOG_DIR_EVENTS)
+        assert len(events) == 1, "the controller is told"
+
+
+async def test_a_fetch_that_is_repeated_is_answered_if_the_records_are_whole() -> None:
+    async with replica_pair() as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.pass_ms(1_000)
+        link = pair.links[ME]
+        link.change = damaged
+        await pair.data(ME).append(b"value")
+        await pair.pass_ms(1_500)
+        assert not pair.data(ME).hosted.offline
+        link.change = lambda reply: reply
+        await pair.pass_ms(60_000)
+        assert pair.contents(ME) == pair.contents(OTHER) != b""
+
+
 async def test_with_flush_before_ack_a_follower_fetches_again_only_once_it_is_on_the_disk() -> None:
     async with replica_pair({"flush.before.ack": "all"}) as pair:
         await pair.lead(ME, epoch=0)
@@ -188,7 +234,7 @@ async def test_a_follower_learns_that_the_leader_has_deleted_records() -> None:
         await pair.data(ME).start_append(b"a", b"b", b"c", acks=-1)
         await pair.pass_ms(1_000)
         pair.partition(ME).log.raise_start_offset(2)
-        pair.partition(ME).report_change()
+        pair.partition(ME).watchers.report_change()
         await pair.pass_ms(2_000)
         assert pair.partition(OTHER).log.start_offset == 2
         assert pair.partition(ME).require_leadership().followers[OTHER].log_start == 2

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from ottla.controller import isr_changes
+from ottla.controller import isr_changes, startup
 from ottla.controller.runtime.fenced_writer import FencedWriter
 from ottla.coordinator.txn import completion
 from ottla.log import log as log_module
 from ottla.log.producers.producer_states import ProducerStates
+from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica import read
 from ottla.replica.flush_loop import FlushLoop
@@ -91,6 +92,41 @@ def with_transactions(*kinds: ClusterFault) -> Callable[..., ClusterPlan]:
     return adjust
 
 
+def with_stale_controllers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
+    """A broker is cut off while a leader dies, so what the controller sends it is held back; the
+    controller is paused until another one is in office; then the old requests arrive."""
+    faults: list[PlannedFault] = []
+    for _ in range(3):
+        faults += [
+            PlannedFault(1.0, ClusterFault.BROKERS_CUT, Target.ANY, 2.5 + dice.random()),
+            PlannedFault(0.1, ClusterFault.KILL, Target.LEADER, 0.3),
+            PlannedFault(0.6 + dice.random(), ClusterFault.PAUSE, Target.CONTROLLER, 3.0),
+        ]
+    return _quick_to_fail(plan, faults)
+
+
+def with_restarts(plan: ClusterPlan, dice: Random) -> ClusterPlan:
+    """Leaders and controllers restart together, so that a new controller finds brokers that have
+    registered again."""
+    faults: list[PlannedFault] = []
+    for _ in range(4):
+        faults += [
+            PlannedFault(1.0 + dice.random(), ClusterFault.KILL, Target.LEADER, 0.5),
+            PlannedFault(0.0, ClusterFault.KILL, Target.CONTROLLER, 0.5),
+            PlannedFault(0.0, ClusterFault.KILL, Target.ANY, 0.5),
+        ]
+    return _quick_to_fail(plan, faults)
+
+
+def _quick_to_fail(plan: ClusterPlan, faults: list[PlannedFault]) -> ClusterPlan:
+    """With short timeouts, and with producers that write all the time."""
+    habits = tuple(replace(habit, batches=60, pause_s=0.1) for habit in plan.habits)
+    settings = {"replica.lag.time.max.ms": "600", "zookeeper.session.timeout.ms": "1000"}
+    return replace(
+        plan, faults=tuple(faults), habits=habits, settings={**plan.settings, **settings}
+    )
+
+
 def with_lost_answers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
     """A follower falls behind and joins again; meanwhile a leader does not hear the controller,
     which has taken its proposal, and dies."""
@@ -101,11 +137,7 @@ def with_lost_answers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
             PlannedFault(0.5 + dice.random(), ClusterFault.ONE_WAY, Target.CONTROLLER, 2.0),
             PlannedFault(0.3 + dice.random(), ClusterFault.KILL, Target.LEADER, 0.3),
         ]
-    habits = tuple(replace(habit, batches=100, pause_s=0.1) for habit in plan.habits)
-    settings = {"replica.lag.time.max.ms": "600", "zookeeper.session.timeout.ms": "1000"}
-    return replace(
-        plan, faults=tuple(faults), habits=habits, settings={**plan.settings, **settings}
-    )
+    return _quick_to_fail(plan, faults)
 
 
 # Functions without their protection
@@ -125,6 +157,11 @@ def _any_controller_epoch(self: Transitions, fence: Any) -> None:
     self.controller_epoch = fence.controller_epoch
 
 
+def _any_metadata(self: MetadataCache, update: Any) -> Any:
+    self.image = self.image._replace(controller_epoch=update.controller_epoch)
+    return APPLY_METADATA(self, update)
+
+
 async def _write_without_fence(self: FencedWriter, fence: Any, batch: list[Any]) -> None:
     await self._store.multi(batch)
 
@@ -133,6 +170,10 @@ def _any_broker_epoch(self: Transitions, fence: Any) -> None:
     if fence.controller_epoch < self.controller_epoch:
         raise KafkaError(ErrorCode.stale_controller_epoch)
     self.controller_epoch = fence.controller_epoch
+
+
+def _nobody_registered_after(*_: Any) -> set[Any]:
+    return set()
 
 
 def _eligible_in_any_life(draft: Any, tp: Any, member: Any) -> bool:
@@ -164,6 +205,7 @@ def _any_coordinator(self: ProducerStates, header: Any, marker: Any) -> None:
     return
 
 
+APPLY_METADATA: Final = MetadataCache.apply
 POWER: Final = (ClusterFault.POWER, ClusterFault.POWER_ALL, ClusterFault.POWER_ALL)
 LEADERS: Final = (
     ClusterFault.KILL,
@@ -190,17 +232,19 @@ MUTATIONS: Final = (
         "controller epoch check",
         (
             Replacement(Transitions, "check", _any_controller_epoch),
+            Replacement(MetadataCache, "apply", _any_metadata),
             Replacement(FencedWriter, "_write_batch", _write_without_fence),
         ),
-        with_faults(ClusterFault.PAUSE, ClusterFault.KILL, ClusterFault.STORE_CUT),
+        with_stale_controllers,
     ),
     Mutation(
         "broker epoch check",
         (
             Replacement(Transitions, "check", _any_broker_epoch),
             Replacement(isr_changes, "_is_eligible", _eligible_in_any_life),
+            Replacement(startup, "_registered_after", _nobody_registered_after),
         ),
-        with_faults(ClusterFault.KILL, ClusterFault.POWER, ClusterFault.STALLS),
+        with_restarts,
     ),
     Mutation(
         "in-sync check in the high watermark",

@@ -31,6 +31,17 @@ END_TXN: Final = 26
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators."""
 BROKERS: Final = (1, 2, 3)
+LISTS: Final = (
+    "responses",
+    "partition_responses",
+    "partitions",
+    "topics",
+    "groups",
+    "results",
+    "results_by_topic_v3_and_below",
+    "results_by_partition",
+)
+"""Where replies list what has a code of its own."""
 LOOKUP_MS: Final = 1_000
 
 
@@ -39,6 +50,7 @@ def host_of(broker: int) -> str:
 
 
 class RoutedClient(Client):
+    several_brokers = True
     bootstrap = ",".join(f"{host_of(broker)}:{PORT}" for broker in BROKERS)
 
     def __init__(self, name: str, clock: Clock, dice: Random) -> None:
@@ -138,20 +150,12 @@ def _coordinator(key: int, fields: Mapping[str, Any]) -> tuple[int, str] | None:
 
 def _codes(reply: Any) -> Iterator[int]:
     """Every error code in a reply, of itself and of what it lists."""
+    present: Mapping[str, Any] = getattr(type(reply), "__dataclass_fields__", {})
     for name in ("error_code", "partition_error_code"):
-        if hasattr(reply, name):
+        if name in present:
             yield getattr(reply, name)
-    for name in (
-        "responses",
-        "partition_responses",
-        "partitions",
-        "topics",
-        "groups",
-        "results",
-        "results_by_topic_v3_and_below",
-        "results_by_partition",
-    ):
-        listed = getattr(reply, name, None)
+    for name in LISTS:
+        listed = getattr(reply, name) if name in present else None
         if isinstance(listed, tuple | list):
             for item in listed:
                 if not isinstance(item, int):

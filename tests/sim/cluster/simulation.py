@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -24,16 +23,13 @@ from ottla.testing.history.replicas import log_end
 from tests.sim import admin
 from tests.sim.admin import AT_REST, LIST_TRANSACTIONS, NewTopic
 from tests.sim.book import Book
-from tests.sim.broker import DATA
+from tests.sim.client import METADATA
 from tests.sim.cluster.faults import Faults
 from tests.sim.cluster.node import SimNode
 from tests.sim.cluster.observer import observed
 from tests.sim.cluster.plan import ClusterPlan
 from tests.sim.cluster.routing import (
     BROKERS,
-    FIND_COORDINATOR,
-    GROUP,
-    TRANSACTION,
     RoutedClient,
 )
 from tests.sim.cluster.verdict import StoreView, different_replicas, log_of
@@ -49,6 +45,11 @@ from tests.sim.transactor import Transactor
 TRANSACTED: Final = NewTopic("transacted", 2, {"min.insync.replicas": "2"}, replicas=3)
 LIMIT_S: Final = 240.0
 """Virtual seconds after which a simulation should have ended."""
+EVERY_TOPIC: Final = {
+    "topics": None,
+    "allow_auto_topic_creation": False,
+    "include_topic_authorized_operations": False,
+}
 UNFINISHED: Final = {"ended", "hangs for ever"}
 """Complaints after which there are no final reads, without which a history cannot be judged."""
 WHOLE_LIMIT_S: Final = 60.0
@@ -130,8 +131,6 @@ class Run:
         await self._until_whole()
         for topic in self._topics():
             await admin.create(self._admin, topic)
-        await self._create_internal_topics()
-        await self._until_logs_exist()
         self._set_store_faults()
         consumers = [self._loop.create_task(consumer.run()) for consumer in self._consumers()]
         async with asyncio.TaskGroup() as tasks:
@@ -144,30 +143,6 @@ class Run:
             await asyncio.gather(*consumers)
         await self._judge()
         await asyncio.gather(*(node.stop() for node in self.nodes.values()))
-
-    async def _create_internal_topics(self) -> None:
-        if not self._transacted():
-            return
-        for kind in (GROUP, TRANSACTION):
-            fields = {"key_type": kind, "coordinator_keys": ["any"]}
-            code = None
-            while code is not ErrorCode.none:
-                reply = await self._admin.ask_until_answered(FIND_COORDINATOR, 4, fields)
-                [found] = reply.coordinators
-                code = ErrorCode(found.error_code)
-                await self._admin.back_off()
-
-    async def _until_logs_exist(self) -> None:
-        """Faults begin after every replica has its log, on the disk.
-
-        A partition whose last replica in sync lost its new, unflushed log stays offline.
-        """
-        for tp in list(self._view.states()):
-            for node in self.nodes.values():
-                while not node.disk.exists(Path(DATA) / str(tp)):  # noqa: ASYNC110 - virtual time
-                    await asyncio.sleep(0.01)
-        for node in self.nodes.values():
-            node.disk.sync_everything()
 
     def _set_store_faults(self) -> None:
         for node in self.nodes.values():
@@ -231,6 +206,7 @@ class Run:
         self.book.fault("everything repaired")
         await self._faults.repair()
         await self._until_whole()
+        await self._until_metadata_agrees()
         await self._until_nothing_is_open()
         ends = await self._read_for_the_last_time()
         self.book.complaints += different_replicas(self.nodes, self._view, ends)
@@ -243,6 +219,37 @@ class Run:
         except TimeoutError:
             left = self._view.out_of_sync(len(self.nodes))
             self.book.complain("in sync", "", f"after {WHOLE_LIMIT_S} s: {left[:5]}")
+
+    async def _until_metadata_agrees(self) -> None:
+        """Every broker names the leaders that the store names."""
+        others: dict[str, str] = {}
+        try:
+            async with asyncio.timeout(END_LIMIT_S):
+                while True:
+                    others = await self._other_leaders()
+                    if not others:
+                        return
+                    await self._admin.back_off()
+        except TimeoutError:
+            self.book.complain("metadata", "", f"after {END_LIMIT_S} s: {others}")
+
+    async def _other_leaders(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for broker in self.nodes:
+            try:
+                reply = await self._admin.ask_broker(broker, METADATA, 12, EVERY_TOPIC)
+            except OSError:
+                found[f"broker {broker}"] = "no reply"
+                continue
+            named = {
+                TopicPartition(topic.name, partition.partition_index): partition.leader_id
+                for topic in reply.topics
+                for partition in topic.partitions
+            }
+            for tp, state in self._view.states().items():
+                if named.get(tp) != state.leader:
+                    found[f"{tp} on broker {broker}"] = f"{named.get(tp)}, not {state.leader}"
+        return found
 
     async def _until_nothing_is_open(self) -> None:
         """Every transaction was decided, or its producer replaced: it must end soon."""

@@ -7,7 +7,8 @@ import pytest
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import templates
-from ottla.spark.pipelines.yaml_file import open_pipeline, override
+from ottla.spark.pipelines.file_values import override
+from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
 def test_a_file_is_opened_with_overrides(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines import file_values
 from ottla.spark.pipelines.variables import resolve
 
 ENVIRONMENT = {"BROKERS": "a:1", "EMPTY": ""}
@@ -50,4 +50,4 @@ def test_sparks_own_variables_are_left_to_spark() -> None:
 def test_a_file_is_read_beside_the_pipeline(tmp_path: Path) -> None:
     (tmp_path / "topic.txt").write_text("orders\n")
     (tmp_path / "p.yaml").write_text("name: p\nsources: {a: {topic: '${file:topic.txt}'}}\n")
-    assert yaml_file.load(tmp_path / "p.yaml")["sources"]["a"]["topic"] == "orders"
+    assert file_values.load(tmp_path / "p.yaml").values["sources"]["a"]["topic"] == "orders"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines import file_values, yaml_file
 from ottla.spark.pipelines.restarts import RestartPolicy
 from ottla.spark.pipelines.spec import (
     ConsoleTarget,
@@ -123,7 +123,7 @@ def sink(**changes: Any) -> dict[str, Any]:
         ({"sources": {}}, "sources: expected at least one"),
         ({"sinks": []}, "sinks: expected at least one"),
         ({"surces": {}}, "surces: unknown key; did you mean sources?"),
-        (source(pattern="x"), "sources.views: expected one of topic, pattern, assign; got"),
+        (source(pattern="x"), "sources.views: expected one of topic, pattern, assign, parquet"),
         (source(format="xml"), "sources.views.format: 'xml': expected one of json, avro"),
         (source(format="json"), "sources.views.schema: missing"),
         (source(schema="a INT"), "sources.views.schema: not allowed for format binary"),
@@ -144,7 +144,7 @@ def sink(**changes: Any) -> dict[str, Any]:
             {"steps": [{"name": "s", "from": "nowhere", "deduplicate": "x"}]},
             "step s: from: there is no view 'nowhere'; expected one of views, raw",
         ),
-        (sink(), "sinks[0]: expected one of topic, parquet, delta, iceberg, console; got none"),
+        (sink(), "sinks[0]: expected one of topic, parquet, csv, json, delta, iceberg, con"),
         (sink(topic="t", delta="d"), "sinks[0]: expected one of topic"),
         (sink(topic="t", mode="some"), "sinks[0].mode: 'some': expected one of append, update"),
         (sink(parquet="p", mode="update"), "sinks[0].mode: 'update': not supported by this sink"),
@@ -178,12 +178,12 @@ def test_a_schema_may_be_a_file_beside_the_pipeline(tmp_path: Path) -> None:
 def test_settings_of_the_command_line_stand_over_the_files(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(GOOD)
-    found = yaml_file.load(path, ["trigger=once", "sources.views.from=earliest", "spark.a.b=1"])
-    assert found["trigger"] == "once"
-    assert found["sources"]["views"]["from"] == "earliest"
+    found = file_values.load(path, ["trigger=once", "sources.views.from=earliest", "spark.a.b=1"])
+    assert found.values["trigger"] == "once"
+    assert found.values["sources"]["views"]["from"] == "earliest"
     for wrong in ("trigger", "=x", "trigger.x=1"):
         with pytest.raises(UserError, match="--set"):
-            yaml_file.load(path, [wrong])
+            file_values.load(path, [wrong])
 
 
 @pytest.mark.parametrize(
@@ -195,14 +195,14 @@ def test_what_is_no_pipeline_file_is_said_so(tmp_path: Path, text: str | None, s
     if text is not None:
         path.write_text(text)
     with pytest.raises(UserError, match=said):
-        yaml_file.load(path)
+        file_values.load(path)
 
 
 def test_a_file_that_is_not_utf_8_is_said_with_the_place(tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_bytes(b"name: caf\xe9\n")
     with pytest.raises(UserError, match=r"bad\.yaml: not a text file: byte 9 is not UTF-8"):
-        yaml_file.load(path)
+        file_values.load(path)
     path.write_bytes(b"name: good\n")
     with pytest.raises(UserError, match="--set a=\\[: not YAML"):
-        yaml_file.load(path, ["a=["])
+        file_values.load(path, ["a=["])

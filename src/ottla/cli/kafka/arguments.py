@@ -6,13 +6,34 @@ Kafka's tools print a mistake with their usage on stderr and exit with 1.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ottla.cli.argument_parsing import shortened
 from ottla.config.properties import read_file
 from ottla.model.errors import UserError
+
+
+def whole(bits: int) -> Callable[[str], int]:
+    """The type of an option: a whole number that a field of the protocol can hold."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch("[+-]?[0-9]+", text):
+            raise argparse.ArgumentTypeError(f"expected a whole number, not {shortened(text)}")
+        low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+        if len(text.lstrip("+-0")) > len(str(high)) or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(
+                f"{shortened(text)} is out of range; allowed are {low} to {high}"
+            )
+        return int(text)
+
+    return read
+
+
+int16, int32, int64 = whole(16), whole(32), whole(64)
 
 
 class ToolError(Exception):

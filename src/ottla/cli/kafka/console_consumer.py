@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.argument_parsing import matching
+from ottla.cli.argument_parsing import matching, whole_number
 from ottla.cli.argument_parsing import pattern as read_pattern
 from ottla.cli.connection import admin_connection
-from ottla.cli.kafka.arguments import Arguments, chosen, key_values, properties
+from ottla.cli.kafka.arguments import Arguments, chosen, int32, int64, key_values, properties
 from ottla.cli.kafka.formatters import formatter
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.offsets.list import expanded
@@ -92,7 +92,7 @@ def _offset(text: str) -> int:
             f"The provided offset value '{text}' is incorrect. Valid values are 'earliest', "
             "'latest', or a non-negative long."
         )
-    return int(text)
+    return whole_number("--offset", text, "a non-negative long")
 
 
 def _formatting(options: Namespace) -> dict[str, str]:
@@ -124,7 +124,7 @@ def _parser() -> Arguments:
     for option in ("topic", "include", "group", "offset", "formatter"):
         parser.add_argument(f"--{option}")
     for option in ("partition", "max-messages", "timeout-ms"):
-        parser.add_argument(f"--{option}", type=int)
+        parser.add_argument(f"--{option}", type=int64 if option == "timeout-ms" else int32)
     for option in ("property", "formatter-property", "consumer-property", "command-property"):
         parser.add_argument(f"--{option}", action="append", metavar="KEY=VALUE")
     parser.add_argument("--consumer.config", dest="consumer_config", type=Path, metavar="FILE")

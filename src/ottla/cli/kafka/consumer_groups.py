@@ -14,7 +14,7 @@ from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.connection import admin_connection
 from ottla.cli.groups.lag import lags
 from ottla.cli.kafka import group_lines, group_resets
-from ottla.cli.kafka.arguments import Arguments, ToolError
+from ottla.cli.kafka.arguments import Arguments, ToolError, int64
 from ottla.cli.kafka.columns import Column, lines
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.offsets.list import expanded
@@ -154,7 +154,7 @@ def _parser() -> Arguments:
     parser.add_argument("--topic", action="append")
     parser.add_argument("--state", nargs="?", const="")
     parser.add_argument("--type", nargs="?", const="")
-    parser.add_argument("--timeout", type=int, help="accept and ignore, for compatibility")
+    parser.add_argument("--timeout", type=int64, help="accept and ignore, for compatibility")
     for flag in ("all-groups", "all-topics", "members", "offsets", "verbose"):
         parser.flag(f"--{flag}")
     group_resets.add_options(parser)

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.argument_parsing import moment_ms, topic_partitions
+from ottla.cli.argument_parsing import moment_ms, shortened, topic_partitions, whole_value
 from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, planned
-from ottla.cli.kafka.arguments import Arguments, ToolError
+from ottla.cli.kafka.arguments import Arguments, ToolError, int64
 from ottla.cli.kafka.columns import Column, lines
 from ottla.cli.offsets.list import expanded
 from ottla.client.admin.sync import Admin
@@ -33,14 +33,16 @@ INACTIVE: Final = ("Empty", "Dead")
 _DURATION: Final = re.compile(
     r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?", re.IGNORECASE
 )
+DIGITS_MAX: Final = 12
+INT32_MAX: Final = 2**31 - 1
 _PARTS_MS: Final = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
 def add_options(parser: Arguments) -> None:
     for flag in ("to-earliest", "to-latest", "to-current", "execute", "dry-run", "export"):
         parser.flag(f"--{flag}")
-    parser.add_argument("--to-offset", type=int)
-    parser.add_argument("--shift-by", type=int)
+    parser.add_argument("--to-offset", type=int64)
+    parser.add_argument("--shift-by", type=int64)
     parser.add_argument("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss")
     parser.add_argument("--by-duration", metavar="PnDTnHnMnS")
     parser.add_argument("--from-file", type=Path, metavar="CSV")
@@ -138,7 +140,10 @@ def _moment(options: Namespace) -> ResetTarget | None:
     if options.to_datetime is not None:
         return ResetTarget(OffsetMove.TIME, moment_ms("--to-datetime", options.to_datetime, now_ms))
     if options.by_duration is not None:
-        return ResetTarget(OffsetMove.TIME, now_ms - iso_duration_ms(options.by_duration))
+        length_ms = iso_duration_ms(options.by_duration)
+        if length_ms > now_ms:
+            raise UserError(f"--by-duration {options.by_duration!r}: that is before 1970")
+        return ResetTarget(OffsetMove.TIME, now_ms - length_ms)
     return None
 
 
@@ -147,6 +152,8 @@ def iso_duration_ms(text: str) -> int:
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.groups()):
         raise UserError(f"--by-duration {text!r}: expected a duration such as P1DT2H30M")
+    if max(len(part or "") for part in match.groups()) > DIGITS_MAX:
+        raise UserError(f"--by-duration {shortened(text)}: expected at most {DIGITS_MAX} digits")
     return sum(int(part or 0) * ms for part, ms in zip(match.groups(), _PARTS_MS, strict=True))
 
 
@@ -157,7 +164,8 @@ def _from_file(path: Path, group: str) -> dict[TopicPartition, int]:
         for row in csv.reader(path.read_text(encoding="utf-8").splitlines()):
             if row and (len(row) == 3 or row[0] == group):
                 topic, partition, offset = row[-3:]
-                offsets[TopicPartition(topic, int(partition))] = int(offset)
+                number = whole_value(partition, most=INT32_MAX)
+                offsets[TopicPartition(topic, number)] = whole_value(offset)
     except OSError as error:
         raise UserError(f"--from-file {path}: {error.strerror}") from None
     except ValueError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.kafka.arguments import Arguments
+from ottla.cli.kafka.arguments import Arguments, int32
 from ottla.cli.log.dump import dump
 from ottla.model.errors import UserError
 
@@ -36,8 +36,10 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> Arguments:
     parser = Arguments("kafka-run-class.sh kafka.tools.DumpLogSegments", "Print log files.")
     parser.add_argument("--files", required=True, metavar="FILE,...")
-    parser.add_argument("--max-bytes", type=int, default=NO_LIMIT)
-    parser.add_argument("--max-message-size", type=int, help="accept and ignore, for compatibility")
+    parser.add_argument("--max-bytes", type=int32, default=NO_LIMIT)
+    parser.add_argument(
+        "--max-message-size", type=int32, help="accept and ignore, for compatibility"
+    )
     for flag in (
         "print-data-log",
         "deep-iteration",

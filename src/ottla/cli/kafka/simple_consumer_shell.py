@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.cli.kafka.arguments import Arguments
+from ottla.cli.kafka.arguments import Arguments, int32
 from ottla.cli.kafka.console_consumer import run as consume
 
 
@@ -30,10 +30,10 @@ def _parser() -> Arguments:
     parser = Arguments("kafka-simple-consumer-shell.sh", "Read one partition.")
     parser.add_argument("--broker-list", required=True)
     parser.add_argument("--topic", required=True)
-    parser.add_argument("--partition", type=int, default=0)
+    parser.add_argument("--partition", type=int32, default=0)
     parser.add_argument("--offset", default="earliest")
     parser.add_argument("--formatter")
     parser.add_argument("--property", action="append")
-    parser.add_argument("--max-messages", type=int)
+    parser.add_argument("--max-messages", type=int32)
     parser.flag("--no-wait-at-logend")
     return parser

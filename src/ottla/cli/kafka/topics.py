@@ -6,10 +6,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.cli.argument_parsing import matching
+from ottla.cli.argument_parsing import matching, whole_value
 from ottla.cli.argument_parsing import pattern as read_pattern
 from ottla.cli.connection import admin_connection
-from ottla.cli.kafka.arguments import Arguments, ToolError, key_values
+from ottla.cli.kafka.arguments import Arguments, ToolError, int16, int32, key_values
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.kafka.topic_lines import Filters, described
 from ottla.cli.topics.describe import overrides
@@ -23,6 +23,7 @@ COLLIDES: Final = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
     "could collide. To avoid issues it is best to use either, but not both."
 )
+INT32_MAX: Final = 2**31 - 1
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -134,7 +135,7 @@ def _assignment(text: str | None) -> dict[int, list[int]]:
     """`0:1,1:2`: the brokers of each partition in turn."""
     try:
         return {
-            index: [int(broker) for broker in brokers.split(":")]
+            index: [whole_value(broker, most=INT32_MAX) for broker in brokers.split(":")]
             for index, brokers in enumerate(text.split(",") if text else ())
         }
     except ValueError:
@@ -147,8 +148,8 @@ def _parser() -> Arguments:
     for action in ACTIONS:
         parser.flag(f"--{action}")
     parser.add_argument("--topic")
-    parser.add_argument("--partitions", type=int)
-    parser.add_argument("--replication-factor", type=int)
+    parser.add_argument("--partitions", type=int32)
+    parser.add_argument("--replication-factor", type=int16)
     parser.add_argument("--replica-assignment")
     parser.add_argument("--config", action="append")
     for flag in ("if-exists", "if-not-exists", "exclude-internal", "topics-with-overrides"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Final
@@ -61,6 +62,6 @@ def _upsertion(user: str, mechanism: str, values: dict[str, str]) -> ScramUpsert
     """From `iterations=8192,password=secret`."""
     password = values.pop(PASSWORD, "")
     iterations = values.pop(ITERATIONS, str(ITERATIONS_DEFAULT))
-    if not password or values or not iterations.isdigit():
+    if not password or values or not re.fullmatch("[0-9]{1,9}", iterations):
         raise ToolError(f"{mechanism}: expected [iterations=number,password=text]")
     return ScramUpsertion(user, password, mechanism, int(iterations))

@@ -70,7 +70,7 @@ def import_(
     """Write exported metadata to an ensemble that is empty.
 
     Stop every broker first, and start them afterwards. Topics that were created after the export
-    are unknown to the cluster then; their directories are renamed to strays, not deleted.
+    are unknown to the cluster then; their directories stay on the disks.
 
     Examples:
       ottla metadata import backup.jsonl --to zookeeper://localhost:2181/ottla

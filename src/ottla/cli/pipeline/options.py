@@ -1,14 +1,64 @@
-"""The argument and the option that name a pipeline file and override its values."""
+"""The argument and the options that name a pipeline file and override its values."""
 
 from __future__ import annotations
 
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
+
+from ottla.spark.pipelines.file_values import masked_errors
+from ottla.spark.pipelines.variables import mask
 
 PipelineFile = Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Name the pipeline file.")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Override a value of the file; repeatable."),
 ]
+Profile = Annotated[
+    str | None,
+    typer.Option("--profile", metavar="NAME", help="Use this profile of the file, such as prod."),
+]
+
+
+@contextmanager
+def masked_output(secrets: Sequence[str]) -> Iterator[None]:
+    """Nothing that is printed in the block, errors included, shows a secret."""
+    if not secrets:
+        yield
+        return
+    with (
+        redirect_stdout(MaskedStream(sys.stdout, secrets)),
+        redirect_stderr(MaskedStream(sys.stderr, secrets)),
+        masked_errors(secrets),
+    ):
+        yield
+
+
+class MaskedStream(io.TextIOBase):
+    """A text stream in front of another; secrets written to it in one piece are masked."""
+
+    def __init__(self, target: TextIO, secrets: Sequence[str]) -> None:
+        self._target = target
+        self._secrets = secrets
+
+    def write(self, text: str) -> int:
+        self._target.write(mask(text, self._secrets))
+        return len(text)
+
+    def flush(self) -> None:
+        self._target.flush()
+
+    def isatty(self) -> bool:
+        return self._target.isatty()
+
+    def fileno(self) -> int:
+        return self._target.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._target.encoding

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.cli.pipeline.options import PipelineFile, Profile, Sets
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
@@ -19,6 +19,7 @@ def report(
         Path | None, typer.Option("--to", metavar="FILE.png", help="Write this .png or .svg file.")
     ] = None,
     sets: Sets = None,
+    profile: Profile = None,
 ) -> int:
     """Draw a pipeline's throughput and lag over time.
 
@@ -29,7 +30,7 @@ def report(
     from ottla.spark.pipelines.report import draw, read
     from ottla.spark.pipelines.running_queries import history_path
 
-    pipeline = open_pipeline(path, sets or ())
+    pipeline = open_pipeline(path, sets or (), profile)
     history = history_path(pipeline.checkpoint)
     if history is None:
         raise UserError(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 from typing import Annotated
 
@@ -15,8 +16,10 @@ import typer
 from ottla.cli.console import patience
 from ottla.cli.options import AsJson
 from ottla.cli.pipeline.display import display
-from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.cli.pipeline.options import PipelineFile, Profile, Sets, masked_output
+from ottla.model.clock import SystemClock
 from ottla.spark import pipelines
+from ottla.spark.pipelines import background
 from ottla.spark.pipelines.checkpoint_owner import check_owner
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
@@ -33,10 +36,14 @@ def run(
         bool, typer.Option("--once", help="Read what is in the topics now, then end.")
     ] = False,
     sets: Sets = None,
+    profile: Profile = None,
     metrics_port: Annotated[
         int | None,
         typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics for Prometheus."),
     ] = None,
+    in_background: Annotated[
+        bool, typer.Option("--background", help="Run on its own; see status, logs and stop.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Run a pipeline file until Ctrl-C; a later run goes on from there.
@@ -44,12 +51,32 @@ def run(
     Examples:
       ottla pipeline run views.yaml
       ottla pipeline run views.yaml --once --json
+      ottla pipeline run views.yaml --background --profile prod
       ottla pipeline run views.yaml --master spark://spark:7077 --set bootstrap=broker:9092
     """
-    pipeline = open_pipeline(path, sets or ())
+    pipeline = open_pipeline(path, sets or (), profile)
+    if in_background:
+        check_owner(pipeline.checkpoint, pipeline.name)
+        options = {"--master": master, "--profile": profile, "--metrics-port": metrics_port}
+        given = [f"{name}={value}" for name, value in options.items() if value is not None]
+        given += [f"--set={setting}" for setting in sets or ()]
+        given += ["--once"] * once + ["--json"] * as_json
+        return _start(path, pipeline, given)
     if once:
         pipeline = replace(pipeline, trigger="once")
-    return run_pipeline(pipeline, master, as_json, metrics_port)
+    with masked_output(pipeline.secrets):
+        return run_pipeline(pipeline, master, as_json, metrics_port)
+
+
+def _start(path: Path, pipeline: Pipeline, options: Sequence[str]) -> int:
+    """The same command, on its own."""
+    command = [sys.executable, "-m", "ottla", "pipeline", "run", str(path), *options]
+    pid = background.start(pipeline.checkpoint, command, SystemClock())
+    print(f"{pipeline.name} runs in the background (process {pid})")
+    print(
+        f"See ottla pipeline status {path}, ottla pipeline logs {path}, ottla pipeline stop {path}"
+    )
+    return 0
 
 
 def run_pipeline(
@@ -64,7 +91,9 @@ def run_pipeline(
     if metrics_port is not None:
         print(f"metrics on port {metrics.serve(metrics_port)}", file=sys.stderr)
     with patience("starting Spark"):
-        spark = session(pipeline.name, master, pipeline.spark, pipeline.checkpoint)
+        spark = session(
+            pipeline.name, master, pipeline.spark, pipeline.checkpoint, secrets=pipeline.secrets
+        )
     with stop_on_signals() as stop, output:
         listeners = [output.on_batch, metrics.on_batch]
         try:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ottla.cli.console import patience
-from ottla.cli.pipeline.options import PipelineFile, Sets
+from ottla.cli.pipeline.options import PipelineFile, Profile, Sets, masked_output
 from ottla.spark.pipelines.preflight import findings
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
@@ -18,6 +19,7 @@ def validate(
     path: PipelineFile,
     *,
     sets: Sets = None,
+    profile: Profile = None,
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Check keys and options only, without Spark.")
     ] = False,
@@ -32,7 +34,12 @@ def validate(
       ottla pipeline validate views.yaml --offline
       ottla pipeline validate views.yaml --words-only
     """
-    pipeline = open_pipeline(path, sets or ())
+    pipeline = open_pipeline(path, sets or (), profile)
+    with masked_output(pipeline.secrets):
+        return _validate(path, pipeline, words_only, offline)
+
+
+def _validate(path: Path, pipeline: Pipeline, words_only: bool, offline: bool) -> int:
     if not words_only:
         _analyse(pipeline)
         with patience("checking topics and paths"):
@@ -41,7 +48,7 @@ def validate(
             print(f"ottla: {path}: {finding}", file=sys.stderr)
         if found:
             return 1
-    views = [view.name for view in (*pipeline.sources, *pipeline.steps)]
+    views = [view.name for view in (*pipeline.sources, *pipeline.files, *pipeline.steps)]
     sinks = ", ".join(f"{sink.name} (from {sink.source})" for sink in pipeline.sinks)
     print(f"{path}: valid. Views: {', '.join(views)}. Sinks: {sinks}.")
     return 0

@@ -330,7 +330,8 @@ class ControllerLoop:
         """Drop all state; pending requests fail with NOT_CONTROLLER."""
         assert self._outbox is not None, "the loop runs"
         self._outbox.close()
-        self.state = ControllerState(self.state.broker_id, self._rules)
+        counted = self.state.unclean_elections  # a metric, which must not go back
+        self.state = ControllerState(self.state.broker_id, self._rules, unclean_elections=counted)
         self.active_id = NO_BROKER
         self._queue.forget_put_back()
         self._pending.fail_all()

@@ -9,7 +9,8 @@ delivered either: it is sent again until the broker accepts it, or until the que
 the broker left, has a new epoch, or this controller resigned.
 
 A queue is bounded. When a broker is so slow that its queue is full, the queue is dropped and the
-controller notified: it sends its full state once, instead of every step in between.
+controller notified: it sends its full state once, instead of every step in between. Before that,
+requests that wait are merged where that is safe (`request_queue.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, Final, Protocol
 from ottla.controller.events import BrokerBehind, Event
 from ottla.controller.runtime.broker_requests import NOT_DELIVERED, Request
 from ottla.controller.runtime.metrics import ControllerMetrics
+from ottla.controller.runtime.request_queue import RequestQueue
 from ottla.controller.state import BrokerState
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.model.ids import BrokerId
@@ -78,39 +80,46 @@ class BrokerQueue:
         self._link: BrokerLink | None = None
         self._on_event = on_event
         self._metrics = metrics
-        self._queue: asyncio.Queue[Request] = asyncio.Queue(QUEUE_MAX)
+        self._queue = RequestQueue()
+        self._arrived = asyncio.Event()
+        self._idle = asyncio.Event()
+        """Nothing waits and nothing is in flight."""
+        self._idle.set()
 
     @property
     def waiting(self) -> int:
-        return self._queue.qsize()
+        return len(self._queue)
 
     def put(self, request: Request) -> None:
-        if self._queue.full():
+        if self.waiting == QUEUE_MAX:
             log.warning(
                 "request queue of broker %d is full (%d requests), dropping it and sending the "
                 "full state again",
                 self.broker.id,
                 self.waiting,
             )
-            while not self._queue.empty():
-                self._queue.get_nowait()
-                self._queue.task_done()
+            self._queue.clear()
             self._on_event(BrokerBehind(self.broker.id))
             return
-        self._queue.put_nowait(request)
+        self._queue.put(request)
+        self._idle.clear()
+        self._arrived.set()
 
     async def run(self) -> None:
         try:
             while True:
-                await self._deliver(await self._queue.get())
-                self._queue.task_done()
+                while self.waiting:
+                    await self._deliver(self._queue.pop())
+                self._idle.set()
+                self._arrived.clear()
+                await self._arrived.wait()
         finally:
             if self._link is not None:
                 self._link.close()
 
     async def delivered(self) -> None:
         """Wait until the broker has replied to everything in the queue."""
-        await self._queue.join()
+        await self._idle.wait()
 
     async def _deliver(self, request: Request) -> None:
         for attempt in count():

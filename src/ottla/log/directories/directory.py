@@ -56,6 +56,8 @@ class LogDirectory:
         self.disk = disk
         self.meta = MetaProperties(None, None)
         self.failure: str | None = None
+        self.lost_logs: dict[TopicPartition, Offset] = {}
+        """Partitions that had records here, as the checkpoints say, and whose directory is gone."""
         self._newest: dict[str, CheckpointWrite] = {}
         self._written: dict[str, int] = {}
         self._writing = threading.Lock()

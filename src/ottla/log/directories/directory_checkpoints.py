@@ -35,7 +35,16 @@ class DirectoryCheckpoints:
         self._directories = directories
 
     def recovery_points(self) -> list[CheckpointWrite]:
-        return self._write_all(RECOVERY_POINTS, lambda log: log.recovery_point)
+        """Lost logs keep their entries: the next start must know of them too."""
+        writes = self._write_all(RECOVERY_POINTS, lambda log: log.recovery_point)
+        return [
+            write.directory.checkpoint(
+                RECOVERY_POINTS, {**write.directory.lost_logs, **write.offsets}
+            )
+            if write.directory.lost_logs
+            else write
+            for write in writes
+        ]
 
     def high_watermarks(self) -> list[CheckpointWrite]:
         return self._write_all(HIGH_WATERMARKS, lambda log: log.high_watermark)

@@ -153,6 +153,10 @@ class LogDirectories:
         hosted = self.logs.get(partition)
         return None if hosted is None else hosted.log
 
+    def has_lost(self, partition: TopicPartition) -> bool:
+        """Whether a log with records was here at an earlier start, and is gone."""
+        return any(partition in directory.lost_logs for directory in self.all)
+
     def create(self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig) -> Log:
         """A new partition: in its preferred directory, else in the one with the fewest."""
         assert partition not in self.logs, f"{partition} already exists"
@@ -160,6 +164,8 @@ class LogDirectories:
         if directory is None or not directory.online:
             directory = self._emptiest()
         with self.guard(directory, reraise=True):
+            for each in self.online:
+                each.lost_logs.pop(partition, None)
             self.checkpoints.forget(partition, directory)
             path = directory.path / str(partition)
             log = log_loader.create(partition, path, config, self.place, topic_id)

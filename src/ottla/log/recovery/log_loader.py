@@ -62,7 +62,7 @@ class CheckpointedState(NamedTuple):
 def create(
     partition: TopicPartition, dir: Path, config: TopicConfig, place: LogLocation, topic_id: TopicId
 ) -> Log:
-    """A new, empty log. Its first flush makes it durable."""
+    """A new, empty log. `LogDirectory.sync` makes it durable, its first flush what is in it."""
     place.disk.mkdir(dir)
     log = Log(partition, dir, config, place.disk, place.random)
     if topic_id != NO_TOPIC_ID:

@@ -20,7 +20,7 @@ from ottla.log.index import txn_index
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.log import Log
 from ottla.log.producers.snapshot_loading import replay, states_at
-from ottla.log.results import CorruptLog
+from ottla.log.results import CorruptLog, CorruptSegment
 from ottla.log.segment.index_rebuild import record_stored_batch
 from ottla.log.segment.segment import (
     INDEX,
@@ -83,6 +83,8 @@ def quarantine(log: Log, segment: Segment, fault: str) -> NoReturn:
 def quarantine_log(log: Log, fault: CorruptBatch) -> NoReturn:
     """A flushed batch is corrupt: find its segment and quarantine it."""
     for segment in log.segments:
+        if isinstance(fault, CorruptSegment) and segment.base_offset == fault.segment_base:
+            quarantine(log, segment, str(fault))
         try:
             for _ in segment.headers():
                 pass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import HostedLog, LogDirectories, rename_log_dir
-from ottla.log.directories.names import DirectoryKind
+from ottla.log.directories.names import DirectoryKind, parse
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation
@@ -53,6 +53,7 @@ class StartupScan:
         for directory in self._directories.online:
             with self._directories.guard(directory):
                 pending.extend(self._pending_in(directory))
+        self._find_lost_logs()
         return pending
 
     def admit(self, pending: PendingLog, log: Log) -> None:
@@ -66,6 +67,14 @@ class StartupScan:
             return
         watermark = directory.offsets(HIGH_WATERMARKS).get(partition)
         if watermark is not None:
+            if watermark > log.end_offset:
+                logger.warning(
+                    "%s: the log ends at offset %d, below its checkpointed high watermark %d; "
+                    "records were lost here, the leader may still have them",
+                    partition,
+                    log.end_offset,
+                    watermark,
+                )
             log.set_high_watermark(watermark)
         if pending.kind is DirectoryKind.FUTURE:
             self._directories.futures[partition] = HostedLog(log, directory)
@@ -89,6 +98,23 @@ class StartupScan:
         for directory in self._directories.online:
             with self._directories.guard(directory):
                 directory.unmark_clean()
+
+    def _find_lost_logs(self) -> None:
+        """Note the partitions that had records, as the checkpoints say, and are nowhere now."""
+        present: set[TopicPartition] = set()
+        for directory in self._directories.online:
+            with self._directories.guard(directory):
+                names = map(parse, directory.disk.list(directory.path))
+                present.update(named.partition for named in names if named is not None)
+        for directory in self._directories.online:
+            had = {**directory.offsets(HIGH_WATERMARKS)}
+            for partition, offset in directory.offsets(RECOVERY_POINTS).items():
+                had[partition] = max(offset, had.get(partition, 0))
+            directory.lost_logs = {
+                partition: offset
+                for partition, offset in had.items()
+                if offset > 0 and partition not in present
+            }
 
     def _pending_in(self, directory: LogDirectory) -> Iterator[PendingLog]:
         place, clean = self._directories.place, directory.was_stopped_cleanly

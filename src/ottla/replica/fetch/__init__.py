@@ -3,4 +3,5 @@
 - `options`            the options of a fetch request
 - `delayed_fetch`      fetches that wait
 - `session_partition`  partitions of a session; those of a follower's session that changed
+- `replication_quota`  how fast replicas may be copied (pure)
 """

@@ -26,6 +26,7 @@ from ottla.net.request_slot import Bytes
 from ottla.protocol.encode import Fields, writer_of
 from ottla.protocol.hot.fetch_response import FetchResponse, PartitionResponse, read_fetch_response
 from ottla.protocol.schema import Kind, message
+from ottla.replica.fetch.replication_quota import is_throttled
 from ottla.replica.fetcher.follower import (
     Append,
     AskBounds,
@@ -146,7 +147,11 @@ class FetcherLoop:
         due = [each for each in self._delayed.values() if not each.is_delayed(now_ms)]
         for followed in due:
             del self._delayed[followed.key]
-            self._set_position(followed)
+            partition = self._partition(followed)
+            if partition is None:
+                self.remove(followed.key)
+            else:
+                self._go_on(followed, partition)
 
     async def _wait_for_work(self) -> None:
         until_ms = min((each.delayed_until_ms for each in self._delayed.values()), default=None)
@@ -294,12 +299,32 @@ class FetcherLoop:
         end = partition.log.end_offset
         followed.on_appended(end, response.high_watermark)
         if appended is not None:
+            self._count_throttled(partition, appended.size)
             self._replication.metrics.on_appended(partition, appended.size)
             if appended.rolled:
                 self._replication.flushes.request(partition)
         self._hosted.waiting.fetch.check(followed.key)
-        self._set_position(followed)
+        self._go_on(followed, partition)
         return end > before and partition.log.config.flush_before_ack == "all"
+
+    def _count_throttled(self, partition: HostedPartition, size: int) -> None:
+        if self._is_throttled(partition):
+            self._replication.quota.record(size, self._clock.mono_ms())
+
+    def _is_throttled(self, partition: HostedPartition) -> bool:
+        replicas = partition.log.config.follower_replication_throttled_replicas
+        return is_throttled(replicas, partition.key, self._hosted.environment.broker_id)
+
+    def _go_on(self, followed: FollowedPartition, partition: HostedPartition) -> None:
+        """Fetch a partition further: at once, or if it lags when its throttle allows."""
+        now_ms = self._clock.mono_ms()
+        delay_ms = 0
+        if followed.lag > 0 and self._is_throttled(partition):
+            delay_ms = self._replication.quota.delay_ms(now_ms)
+        if delay_ms:
+            self._delay(followed, now_ms + delay_ms)
+        else:
+            self._set_position(followed)
 
     def _on_corrupt(self, followed: FollowedPartition, offset: int, refusal: KafkaError) -> None:
         backoff_ms = self._settings().backoff_ms

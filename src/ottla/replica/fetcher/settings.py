@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ottla.config.broker import BrokerConfig
 from ottla.model.ids import BrokerEpoch
 from ottla.model.metrics import Registry
+from ottla.replica.fetch.replication_quota import ReplicationQuota
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.partition import HostedPartition
@@ -60,6 +61,7 @@ class Replication(NamedTuple):
     hosted: HostedPartitions
     flushes: FlushLoop
     metrics: FetcherMetrics
+    quota: ReplicationQuota
     broker_epoch: Callable[[], BrokerEpoch]
     checkpoint_offsets: Callable[[], Awaitable[None]]
     """Writes recovery points and log start offsets, lowered by truncations."""

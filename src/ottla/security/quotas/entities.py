@@ -114,6 +114,8 @@ def quota_text(entity: QuotaEntity, key: str, value: float) -> str:
     """A quota as Kafka stores it; KafkaError if the entity cannot have it."""
     if key not in entity.keys:
         raise KafkaError(ErrorCode.invalid_request, f"Invalid configuration key {key}")
+    if value <= 0:
+        raise KafkaError(ErrorCode.invalid_request, f"Quota {key} must be greater than 0")
     if not _LEAST[key] <= value < _LARGEST:
         raise KafkaError(
             ErrorCode.invalid_request,
@@ -122,7 +124,7 @@ def quota_text(entity: QuotaEntity, key: str, value: float) -> str:
     if key not in LONGS:
         return str(float(value))
     if abs(value - round(value)) > _ROUNDING:
-        raise KafkaError(ErrorCode.invalid_request, f"Configuration {key} must be a Long value")
+        raise KafkaError(ErrorCode.invalid_request, f"{key} cannot be a fractional value.")
     return str(round(value))
 
 

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-import re2
-
 from ottla.model.errors import UserError
 from ottla.security.tls.der import OBJECT_ID, SEQUENCE, SET, BadDer, Element, first, object_id
 
@@ -103,6 +101,8 @@ class Rule(NamedTuple):
     def apply(self, name: str) -> str | None:
         if self.pattern is None:
             return name
+        import re2
+
         match = re2.fullmatch(self.pattern, name)
         if match is None:
             return None
@@ -132,6 +132,8 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
 def _rule(match: re.Match[str]) -> Rule:
     if match[0] == "DEFAULT":
         return Rule()
+    import re2  # only where rules are set: it takes a while to load
+
     try:
         compiled = re2.compile(match[1])
     except re2.error as error:

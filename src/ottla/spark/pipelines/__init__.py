@@ -4,12 +4,15 @@
     totals = pipelines.run("views.yaml", once=True)
 
 - `yaml_file`    parses a YAML file into a `Pipeline`
+- `file_values`  its values: includes, profiles, overrides
 - `variables`    `${env:…}` and `${file:…}` in its values; pure
 - `spec`         what a pipeline is made of; plain values
 - `sinks`        parses the sinks of a file; pure
 - `yaml_node`    one mapping of a file: typed access and errors with the path; pure
 - `decoding`     decodes the values of a topic into columns
 - `views`        sources and steps as Spark's views
+- `file_sources` sources that are files: streams of them, and tables that are loaded again
+- `python_steps` steps that are functions of a Python file
 - `dlq`          rejected rows with reason and origin, and their replay
 - `queries`      one streaming query for each sink
 - `lake`         tables in a lake, without a jar: Delta or Iceberg
@@ -18,12 +21,14 @@
 - `checkpoint_owner` which pipeline a folder of checkpoints belongs to
 - `runner`       runs a pipeline: the function `run`
 - `running_queries` streaming queries: started, watched and stopped; the history of their batches
+- `background`   a run in the background: started, found and stopped
 - `restarts`     which failures are followed by a restart, and when; pure
 - `progress`     progress of a batch, totals and lag; pure
 - `topic_ends`   end offsets of topics, for the lag
 - `metrics`      progress for Prometheus
 - `report`       progress as a chart
 - `group_sync`   translates offsets of consumer groups to a mirror
+- `trial`        tests, samples and plans: a pipeline tried before it runs
 - `templates`    example files
 
 May import the rest of `ottla.spark` and the client. Importing it imports no pyspark.
@@ -31,19 +36,27 @@ May import the rest of `ottla.spark` and the client. Importing it imports no pys
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.runner import StopTimeout, run
     from ottla.spark.pipelines.running_queries import QueryFailed
+    from ottla.spark.pipelines.trial.check import PipelineTestFailed, check
 
-__all__ = ["QueryFailed", "StopTimeout", "run"]
+__all__ = ["PipelineTestFailed", "QueryFailed", "StopTimeout", "check", "run"]
+
+_HOMES = {
+    "PipelineTestFailed": "trial.check",
+    "QueryFailed": "running_queries",
+    "StopTimeout": "runner",
+    "check": "trial.check",
+    "run": "runner",
+}
 
 
 def __getattr__(name: str) -> object:
     """The public names, imported when first used: commands import this package to parse a file."""
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ottla.spark.pipelines import runner, running_queries
-
-    return getattr(running_queries if name == "QueryFailed" else runner, name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -14,11 +14,12 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from ottla.model.errors import UserError
+from ottla.spark.pipelines.variables import mask
 
 NEEDED: Final = (
     "pipelines run on Spark, which needs Java 17 or newer: install it "
@@ -50,12 +51,17 @@ def check_java(
 class OutputLog:
     """Lines for people, and a file of bounded size for the rest."""
 
-    def __init__(self, path: Path, to_people: Callable[[bytes], object]) -> None:
+    def __init__(
+        self, path: Path, to_people: Callable[[bytes], object], secrets: Sequence[str] = ()
+    ) -> None:
+        self._secrets = secrets
         self._path = path
         self._to_people = to_people
         self._file = path.open("ab")
 
     def write(self, line: bytes) -> None:
+        if self._secrets:
+            line = mask(line.decode(errors="replace"), self._secrets).encode()
         if line.startswith(OURS):
             self._to_people(line)
             return
@@ -77,7 +83,9 @@ def hush_python(environment: MutableMapping[str, str]) -> None:
         environment["PYTHONWARNINGS"] = f"{told},{FOR_PYTHON}" if told else FOR_PYTHON
 
 
-def launch(settings: Mapping[str, str], find_log: Callable[[], Path]) -> None:
+def launch(
+    settings: Mapping[str, str], find_log: Callable[[], Path], secrets: Sequence[str] = ()
+) -> None:
     """Start the Java process of this process's Spark; UserError if it ends."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -92,7 +100,7 @@ def launch(settings: Mapping[str, str], find_log: Callable[[], Path]) -> None:
     log = find_log()
     read_end, write_end = os.pipe()
     passing = threading.Thread(
-        target=_pass_on, args=(read_end, log), name="ottla-stderr", daemon=True
+        target=_pass_on, args=(read_end, log, secrets), name="ottla-stderr", daemon=True
     )
     passing.start()
     try:
@@ -106,9 +114,9 @@ def launch(settings: Mapping[str, str], find_log: Callable[[], Path]) -> None:
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-def _pass_on(read_end: int, path: Path) -> None:
+def _pass_on(read_end: int, path: Path, secrets: Sequence[str]) -> None:
     with os.fdopen(read_end, "rb") as lines, os.fdopen(os.dup(2), "wb", 0) as out:
-        log = OutputLog(path, out.write)
+        log = OutputLog(path, out.write, secrets)
         for line in lines:
             log.write(line)
         log.close()

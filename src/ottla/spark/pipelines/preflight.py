@@ -17,7 +17,7 @@ from ottla.config.client import AdminConfig
 from ottla.model.errors import KafkaError, UserError
 from ottla.spark.options import sink as sink_options
 from ottla.spark.options import stream_source
-from ottla.spark.pipelines.checkpoint_owner import check_owner, is_writable
+from ottla.spark.pipelines.checkpoint_owner import check_owner, is_writable, local_folder
 from ottla.spark.pipelines.spec import (
     FilesTarget,
     Pipeline,
@@ -43,7 +43,7 @@ class ClusterTopics:
 
 def findings(pipeline: Pipeline, *, offline: bool = False) -> list[str]:
     """Everything that is wrong; `offline` without asking brokers."""
-    found = [*_paths(pipeline)]
+    found = [*_missing_files(pipeline), *_paths(pipeline)]
     try:
         check_owner(pipeline.checkpoint, pipeline.name)
     except UserError as mistake:
@@ -117,6 +117,13 @@ def _creates_topics(admin: Admin) -> bool:
     except KafkaError:
         return True
     return entry is None or entry.value != "false"
+
+
+def _missing_files(pipeline: Pipeline) -> Iterator[str]:
+    for source in pipeline.files:
+        path = local_folder(source.path)
+        if path is not None and not set("*?[{").intersection(source.path) and not path.exists():
+            yield f"sources.{source.name}.{source.kind}: there is no {source.path}"
 
 
 def _paths(pipeline: Pipeline) -> Iterator[str]:

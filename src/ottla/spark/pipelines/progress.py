@@ -143,6 +143,8 @@ def positions(report: Mapping[str, Any]) -> dict[str, int]:
         offsets = source.get("endOffset")
         if isinstance(offsets, str):
             offsets = json.loads(offsets)
+        if not all(isinstance(value, dict | str) for value in (offsets or {}).values()):
+            continue  # files have an offset of another form
         parsed = from_json(offsets or {})
         offsets_by_partition |= {str(tp): offset for tp, offset in parsed.items()}
     return offsets_by_partition

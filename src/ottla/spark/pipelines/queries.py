@@ -53,7 +53,7 @@ def outputs(pipeline: Pipeline, views: Views) -> Iterator[QueryOutput]:
     apart = {each.view: each for each in views.dead_letters}
     for sink in pipeline.sinks:
         refused = apart.get(sink.source)
-        if refused is not None and _takes(sink, refused):
+        if refused is not None and takes_letters(sink, refused.bootstrap):
             del apart[sink.source]
             writer = _beside_letters(sink, refused, pipeline.name)
         else:
@@ -75,19 +75,25 @@ def _output(pipeline: Pipeline, name: str, writer: DataStreamWriter) -> QueryOut
 
 def _writer(sink: Sink, frame: DataFrame) -> DataStreamWriter:
     if isinstance(sink.target, TopicTarget):
-        with _analysed(sink):
-            records = _records(frame, _columns(sink.target, frame))
+        records = topic_records(sink, frame)
         return (_updates_to if sink.mode == "update" else _to_topic)(sink.target, records)
     _check_columns(sink, frame)
     if isinstance(sink.target, TableTarget):
         return frame.writeStream.foreachBatch(lake_writer(sink.target))
     frame = frame.select(*own_columns(frame))
     match sink.target:
-        case FilesTarget(path, partition_by):
-            writer = frame.writeStream.format("parquet").option("path", path)
+        case FilesTarget(path, partition_by, kind, options):
+            writer = frame.writeStream.format(kind).options(**options).option("path", path)
             return writer.partitionBy(*partition_by) if partition_by else writer
         case ConsoleTarget(rows):
             return frame.writeStream.format("console").option("numRows", rows)
+
+
+def topic_records(sink: Sink, frame: DataFrame) -> DataFrame:
+    """The rows of a view as the records that a sink to a topic writes."""
+    assert isinstance(sink.target, TopicTarget)
+    with _analysed(sink):
+        return _records(frame, _columns(sink.target, frame))
 
 
 def _check_columns(sink: Sink, frame: DataFrame) -> None:
@@ -112,12 +118,13 @@ def _check_columns(sink: Sink, frame: DataFrame) -> None:
                 )
 
 
-def _takes(sink: Sink, refused: DeadLetter) -> bool:
-    """Whether a sink may write a view's letters too: what it was told of its own holds for both."""
+def takes_letters(sink: Sink, bootstrap: str) -> bool:
+    """Whether a sink may write its view's letters, for this cluster, too: what it was told of its
+    own holds for both."""
     target = sink.target
     return (
         isinstance(target, TopicTarget)
-        and target.bootstrap == refused.bootstrap
+        and target.bootstrap == bootstrap
         and not target.options
         and sink.mode == "append"
     )

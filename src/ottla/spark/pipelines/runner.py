@@ -7,9 +7,10 @@ Never: prints, handles signals, or exits; callers and their listeners do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -18,13 +19,16 @@ from typing import TYPE_CHECKING, Final
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.checkpoint_owner import claim
+from ottla.spark.pipelines.file_sources import TableRefresh
+from ottla.spark.pipelines.file_values import masked_errors
 from ottla.spark.pipelines.group_sync import GroupSyncing
 from ottla.spark.pipelines.progress import QueryTotal
 from ottla.spark.pipelines.queries import outputs
-from ottla.spark.pipelines.running_queries import History, Listener, Run
+from ottla.spark.pipelines.running_queries import History, Listener, QueryFailed, Run
 from ottla.spark.pipelines.session import activate, session, stop_session
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.topic_ends import TopicEnds
+from ottla.spark.pipelines.variables import mask
 from ottla.spark.pipelines.views import Views
 
 if TYPE_CHECKING:
@@ -49,6 +53,7 @@ def run(  # noqa: PLR0913 - options of one call, all but the first by keyword
     pipeline: Pipeline | Path | str,
     *,
     overrides: Sequence[str] = (),
+    profile: str | None = None,
     once: bool = False,
     checkpoint: str | None = None,
     seconds: float | None = None,
@@ -65,7 +70,8 @@ def run(  # noqa: PLR0913 - options of one call, all but the first by keyword
         print(totals["clean"].rows_in)
 
     `pipeline` is the path of a YAML file or a parsed `Pipeline`. `overrides` are settings put over
-    the file's, such as "bootstrap=broker:9092"; they need a file. `checkpoint` replaces the file's.
+    the file's, such as "bootstrap=broker:9092", and `profile` names one of its profiles; they need
+    a file. `checkpoint` replaces the file's.
 
     The call returns when every query has ended (`once`, or `trigger: once` in the file: what is in
     the topics now is read), `seconds` after the first query started, or when `stop` is set, by
@@ -80,27 +86,43 @@ def run(  # noqa: PLR0913 - options of one call, all but the first by keyword
     `QueryFailed` when a query fails otherwise (the others are stopped), and `StopTimeout` when
     queries did not stop in 4 seconds.
     """
-    parsed = _parsed(pipeline, overrides)
-    if once:
-        parsed = replace(parsed, trigger="once")
-    if checkpoint is not None:
-        parsed = replace(parsed, checkpoint=checkpoint)
+    parsed = _parsed(pipeline, overrides, profile)
+    trigger = "once" if once else parsed.trigger
+    parsed = replace(parsed, trigger=trigger, checkpoint=checkpoint or parsed.checkpoint)
     claim(parsed.checkpoint, parsed.name)
-    own = spark is None
-    active = spark or session(parsed.name, master, parsed.spark, parsed.checkpoint)
+    active = spark or _session(parsed, master)
     try:
-        return _run_on(active, parsed, stop or Event(), seconds, listeners)
+        with _masked_failures(parsed.secrets):
+            return _run_on(active, parsed, stop or Event(), seconds, listeners)
     finally:
-        if own:
+        if spark is None:
             stop_session(active)
 
 
-def _parsed(pipeline: Pipeline | Path | str, overrides: Sequence[str]) -> Pipeline:
+def _session(pipeline: Pipeline, master: str | None) -> SparkSession:
+    return session(
+        pipeline.name, master, pipeline.spark, pipeline.checkpoint, secrets=pipeline.secrets
+    )
+
+
+@contextmanager
+def _masked_failures(secrets: Sequence[str]) -> Iterator[None]:
+    """No failure of a query and no mistake in the file shows a secret."""
+    try:
+        with masked_errors(secrets):
+            yield
+    except QueryFailed as failure:
+        raise QueryFailed(mask(str(failure), secrets)) from None
+
+
+def _parsed(
+    pipeline: Pipeline | Path | str, overrides: Sequence[str], profile: str | None
+) -> Pipeline:
     if isinstance(pipeline, Pipeline):
-        if overrides:
+        if overrides or profile:
             raise ValueError("overrides need the path of a pipeline file, not a parsed Pipeline")
         return pipeline
-    return yaml_file.open_pipeline(Path(pipeline), overrides)
+    return yaml_file.open_pipeline(Path(pipeline), overrides, profile)
 
 
 def _run_on(
@@ -111,13 +133,19 @@ def _run_on(
     listeners: Sequence[Listener],
 ) -> Mapping[str, QueryTotal]:
     clock = SystemClock()
-    queries = list(outputs(pipeline, Views(spark, pipeline)))
+    views = Views(spark, pipeline)
+    queries = list(outputs(pipeline, views))
     sync = pipeline.group_sync
     syncs = [] if sync is None else [GroupSyncing(sync, clock)]
     history = History(pipeline.checkpoint)
     with TopicEnds(pipeline.sources, clock) as ends:
         running = Run(
-            queries, ends, clock, [*listeners, history.on_batch], syncs, restarts=pipeline.restart
+            queries,
+            ends,
+            clock,
+            [*listeners, history.on_batch],
+            [*syncs, TableRefresh(spark, pipeline.files, views.frames, clock)],
+            restarts=pipeline.restart,
         )
 
         def run_queries() -> None:

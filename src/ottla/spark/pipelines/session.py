@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -53,11 +53,16 @@ on HDFS a rename by FileContext is atomic and detects another writer."""
 
 
 def session(
-    name: str, master: str | None, settings: Mapping[str, str], checkpoint: str | None = None
+    name: str,
+    master: str | None,
+    settings: Mapping[str, str],
+    checkpoint: str | None = None,
+    *,
+    secrets: Sequence[str] = (),
 ) -> SparkSession:
     """A session with `format("ottla")`, its workers on this interpreter by default.
 
-    UserError where there is no Java.
+    UserError where there is no Java. `secrets` are masked in its log.
     """
     from pyspark.sql import SparkSession
 
@@ -67,7 +72,9 @@ def session(
     local = ON_ONE_MACHINE if master.startswith("local") else {}
     merged = {**SETTINGS, **local, **settings}
     launch(
-        {**merged, "spark.master": master, "spark.app.name": name}, partial(log_path, checkpoint)
+        {**merged, "spark.master": master, "spark.app.name": name},
+        partial(log_path, checkpoint),
+        secrets,
     )
     for key, value in merged.items():
         builder = builder.config(key, value)

@@ -22,7 +22,8 @@ from ottla.spark.pipelines.spec import (
 from ottla.spark.pipelines.yaml_node import Node
 
 MODES: Final = ("append", "update", "complete")
-TARGETS: Final = ("topic", "parquet", "delta", "iceberg", "console")
+FILES: Final = ("parquet", "csv", "json")
+TARGETS: Final = ("topic", *FILES, "delta", "iceberg", "console")
 
 
 def sink(node: Node, bootstrap: str) -> Sink:
@@ -51,8 +52,10 @@ def _target(kind: str, node: Node, bootstrap: str) -> Target:
     made: Target
     if kind == "topic":
         made = _topic(inner, bootstrap)
-    elif kind == "parquet":
-        made = FilesTarget(inner.text("path"), inner.texts("partition_by"))
+    elif kind in FILES:
+        made = FilesTarget(
+            inner.text("path"), inner.texts("partition_by"), kind, inner.table("options")
+        )
     elif kind in ("delta", "iceberg"):
         made = _table(kind, inner)
     else:
@@ -113,7 +116,7 @@ def _topic(node: Node, bootstrap: str) -> TopicTarget:
 
 def _words(node: Node, kind: str) -> Mapping[str, Any]:
     """A target may be written short: `topic: clean-views`, `parquet: ./lake/views`, `console:`."""
-    short = {"topic": "name", "parquet": "path", "delta": "path"}.get(kind)
+    short = {"topic": "name", "delta": "path", **dict.fromkeys(FILES, "path")}.get(kind)
     value = node.raw(kind)
     if kind == "console" and value is None:
         return {}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from ottla.spark.pipelines.restarts import RestartPolicy
 
@@ -47,6 +48,24 @@ class Source:
 
 
 @dataclass(frozen=True)
+class FileSource:
+    """One view, read from files: CSV, JSON (an object on each line) or Parquet.
+
+    A stream of the files as they come, each read once; or, with `is_table`, all of them as a table
+    that is loaded again every `refresh_ms`, or never.
+    """
+
+    name: str
+    kind: str
+    path: str
+    schema: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    watermark: Watermark | None = None
+    is_table: bool = False
+    refresh_ms: int | None = None
+
+
+@dataclass(frozen=True)
 class SqlStep:
     name: str
     sql: str
@@ -73,7 +92,26 @@ class DeduplicateStep:
     within: Watermark | None = None
 
 
-Step: TypeAlias = SqlStep | RejectStep | DeduplicateStep
+@dataclass(frozen=True)
+class PythonStep:
+    """A function of a Python file: the DataFrames of the views in `sources`, and a DataFrame back.
+
+    `arguments` are handed to it by keyword.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    path: Path
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """As the file says it, for errors."""
+        return f"{self.path.name}:{self.function}"
+
+
+Step: TypeAlias = SqlStep | RejectStep | DeduplicateStep | PythonStep
 
 
 @dataclass(frozen=True)
@@ -96,10 +134,12 @@ class TopicTarget:
 
 @dataclass(frozen=True)
 class FilesTarget:
-    """Rows as Parquet files."""
+    """Rows as files: Parquet, CSV or JSON."""
 
     path: str
     partition_by: tuple[str, ...] = ()
+    kind: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,3 +209,7 @@ class Pipeline:
     spark: Mapping[str, str] = field(default_factory=dict)
     group_sync: GroupSync | None = None
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    files: tuple[FileSource, ...] = ()
+    """Sources that are files; `sources` are topics."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values of the file that are masked in everything that is printed."""

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
+from ottla.spark.pipelines import file_sources, python_steps
 from ottla.spark.pipelines.decoding.formats import ORIGIN, REASON, decoded, good
 from ottla.spark.pipelines.spec import (
     DeduplicateStep,
+    FileSource,
     Pipeline,
+    PythonStep,
     RejectStep,
     Source,
     SqlStep,
@@ -47,6 +50,8 @@ Spark does not let one of these be an argument of another; `with_headers` sets s
 Read: TypeAlias = "Callable[[Source], DataFrame]"
 """How a source's records are got: from a topic, or in a test from elsewhere."""
 
+ReadFiles: TypeAlias = "Callable[[FileSource], DataFrame]"
+
 
 class DeadLetter(NamedTuple):
     """Rows refused by one source or step, and the topic they go to."""
@@ -65,7 +70,13 @@ class DeadLetter(NamedTuple):
 class Views:
     """What a pipeline's names stand for."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, read: Read | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        read: Read | None = None,
+        read_files: ReadFiles | None = None,
+    ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._read = read or self._stream
@@ -75,6 +86,11 @@ class Views:
             spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
         for source in pipeline.sources:
             self._add_source(source)
+        for files in pipeline.files:
+            where = f"sources.{files.name}"
+            with _analysed(where):
+                frame = (read_files or self._file_frame)(files)
+            self._add(files.name, _late(frame, files.watermark, where))
         for step in pipeline.steps:
             self._add(step.name, self._step(step))
 
@@ -100,6 +116,8 @@ class Views:
                 return self._reject(step)
             case DeduplicateStep():
                 return self._deduplicate(step)
+            case PythonStep():
+                return python_steps.call(step, [self.frames[name] for name in step.sources])
 
     def _sql(self, step: SqlStep) -> DataFrame:
         with _analysed(f"step {step.name}: sql"):
@@ -124,10 +142,15 @@ class Views:
     def _deduplicate(self, step: DeduplicateStep) -> DataFrame:
         with _analysed(f"step {step.name}: deduplicate"):
             frame, keys = self.frames[step.source], list(step.keys)
+            if not frame.isStreaming:  # a sample or a fixture: all rows are one batch
+                return frame.dropDuplicates(keys)
             if step.within is None and _watermarked(frame) is None:
                 return frame.dropDuplicates(keys)
             late = _late(frame, step.within, f"step {step.name}")
             return late.dropDuplicatesWithinWatermark(keys)
+
+    def _file_frame(self, source: FileSource) -> DataFrame:
+        return file_sources.frame(self._spark, source)
 
     def _stream(self, source: Source) -> DataFrame:
         return self._spark.readStream.format("ottla").options(**source.options).load()

@@ -15,9 +15,10 @@ can be detected without that is detected here, before anything runs.
 
 from __future__ import annotations
 
-import os
+import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,26 +26,29 @@ from typing import Any, Final, NamedTuple
 from ottla.model.errors import UserError
 from ottla.spark.options import stream_source
 from ottla.spark.parsed_options import parse_duration_ms
+from ottla.spark.pipelines.file_values import load, masked_errors, read_text
 from ottla.spark.pipelines.restarts import RestartPolicy
-from ottla.spark.pipelines.sinks import sink
+from ottla.spark.pipelines.sinks import FILES, sink
 from ottla.spark.pipelines.spec import (
     DeduplicateStep,
+    FileSource,
     Format,
     GroupSync,
     Pipeline,
+    PythonStep,
     RejectStep,
     Source,
     SqlStep,
     Step,
     Watermark,
 )
-from ottla.spark.pipelines.variables import resolve
 from ottla.spark.pipelines.yaml_node import Node
 
 BOOTSTRAP: Final = "localhost:9092"
 FORMATS: Final = ("json", "avro", "protobuf", "string", "binary")
 SUBSCRIPTIONS: Final = {"topic": "subscribe", "pattern": "subscribePattern", "assign": "assign"}
 TRIGGERS: Final = re.compile(r"once|\d+ (millisecond|second|minute|hour)s?")
+PERIOD: Final = re.compile(r"([1-9]\d*) (second|minute|hour)s?")
 NEVER: Final = "never"
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -56,79 +60,16 @@ class Defaults(NamedTuple):
     bootstrap: str
 
 
-def open_pipeline(path: Path, overrides: Sequence[str] = ()) -> Pipeline:
+def open_pipeline(
+    path: Path, overrides: Sequence[str] = (), profile: str | None = None
+) -> Pipeline:
     """The pipeline of a file; UserError where the file or a package it needs is at fault."""
     for package in ("yaml", "pyspark"):
         if find_spec(package) is None:
             raise UserError(f"pipelines need {package}: pip install 'ottla[spark]'")
-    return parse(load(path, overrides), path.parent)
-
-
-def load(path: Path, overrides: Sequence[str] = ()) -> Mapping[str, Any]:
-    """The values of a file, with those of `--set a.b=c` put over them."""
-    import yaml
-
-    try:
-        values = yaml.safe_load(_text(path))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise UserError(f"{path}: expected a YAML mapping, such as name: page-views")
-    for setting in overrides:
-        override(values, setting)
-    resolved: Mapping[str, Any] = resolve(
-        values, os.environ, lambda name: _text(path.parent / name)
-    )
-    return resolved
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not a text file: byte {error.start} is not UTF-8") from None
-
-
-def override(values: dict[str, Any], setting: str) -> None:
-    """Set the value at the path of one `--set a.b=c`, parsed as YAML.
-
-    An item of a list is named by its number or by its name: `sinks.0.mode`, `sinks.clean.mode`.
-    """
-    import yaml
-
-    path, separator, text = setting.partition("=")
-    if not separator or not path:
-        raise UserError(f"--set {setting}: expected name=value, such as trigger=once")
-    *parents, last = path.split(".")
-    target: Any = values
-    for name in parents:
-        if isinstance(target, dict):
-            target = target.setdefault(name, {})
-        else:
-            target = target[_index(target, name, setting)]
-        if not isinstance(target, dict | list):
-            raise UserError(f"--set {setting}: {name} is not a mapping")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {setting}: not YAML: {error}") from None
-    target[last if isinstance(target, dict) else _index(target, last, setting)] = value
-
-
-def _index(items: Sequence[Any], name: str, setting: str) -> int:
-    """The place of an item in a list, by its number or its name."""
-    names = [item.get("name") if isinstance(item, dict) else None for item in items]
-    if name in names:
-        return names.index(name)
-    if name.isdecimal() and int(name) < len(items):
-        return int(name)
-    known = ", ".join(str(item) for item in names if item is not None)
-    raise UserError(
-        f"--set {setting}: no item {name}; expected 0 to {len(items) - 1}"
-        + (f" or one of {known}" if known else "")
-    )
+    values, secrets = load(path, overrides, profile)
+    with masked_errors(secrets):
+        return replace(parse(values, path.parent), secrets=secrets)
 
 
 def parse(values: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
@@ -139,20 +80,28 @@ def parse(values: Mapping[str, Any], folder: Path = Path()) -> Pipeline:
         top.fail("name", f"{name!r}: expected letters, digits, - and _, a letter first")
     bootstrap = top.text("bootstrap", BOOTSTRAP)
     defaults = Defaults(name, bootstrap)
-    sources = tuple(_source(view, node, defaults, folder) for view, node in top.named("sources"))
-    steps = tuple(map(_step, top.items("steps")))
+    sources: list[Source] = []
+    files: list[FileSource] = []
+    for view, node in top.named("sources"):
+        kind = node.one_of((*SUBSCRIPTIONS, *FILES))
+        if kind in FILES:
+            files.append(_file_source(view, node, kind, folder))
+        else:
+            sources.append(_source(view, node, defaults, folder))
+    steps = tuple(_step(node, folder) for node in top.items("steps"))
     sinks = tuple(sink(node, bootstrap) for node in top.items("sinks"))
     pipeline = Pipeline(
         name,
         bootstrap,
         top.text("checkpoint", f"./checkpoints/{name}"),
         _trigger(top),
-        sources,
+        tuple(sources),
         steps,
         sinks,
         top.table("spark"),
         _group_sync(top, bootstrap),
         _restart(top),
+        tuple(files),
     )
     top.done()
     _check_names(pipeline)
@@ -196,7 +145,7 @@ def _restart(top: Node) -> RestartPolicy:
 
 
 def _source(name: str, node: Node, defaults: Defaults, folder: Path) -> Source:
-    kind = node.one_of(tuple(SUBSCRIPTIONS))
+    kind = node.one_of((*SUBSCRIPTIONS, *FILES))
     options = {
         "kafka.bootstrap.servers": node.text("bootstrap", defaults.bootstrap),
         SUBSCRIPTIONS[kind]: ",".join(node.texts(kind)),
@@ -217,6 +166,41 @@ def _source(name: str, node: Node, defaults: Defaults, folder: Path) -> Source:
     return source
 
 
+def _file_source(name: str, node: Node, kind: str, folder: Path) -> FileSource:
+    schema = node.maybe("schema") or ""
+    if schema.endswith((".ddl", ".sql")):
+        try:
+            schema = read_text(folder / schema)
+        except OSError as error:
+            node.fail("schema", f"cannot read {folder / schema}: {error.strerror}")
+    if not schema and kind != "parquet":
+        node.fail("schema", f"missing: {kind} files have no types, as in user STRING, n INT")
+    refresh = node.maybe("refresh")
+    source = FileSource(
+        name,
+        kind,
+        node.text(kind),
+        schema,
+        node.table("options"),
+        _watermark(node, "watermark"),
+        is_table=refresh is not None,
+        refresh_ms=None if refresh in (None, NEVER) else _period_ms(node, str(refresh)),
+    )
+    if source.is_table and source.watermark is not None:
+        node.fail("watermark", "not allowed with refresh: a table has no late rows")
+    node.done()
+    return source
+
+
+def _period_ms(node: Node, text: str) -> int:
+    """`10 minutes`, as triggers are written, or `10m`."""
+    match = PERIOD.fullmatch(text)
+    if match is None:
+        return parse_duration_ms(node.at("refresh"), text)
+    unit = {"second": 1_000, "minute": 60_000, "hour": 3_600_000}[match[2]]
+    return int(match[1]) * unit
+
+
 def _format(node: Node, folder: Path) -> Format:
     kind = node.choice("format", FORMATS, "binary")
     message = node.maybe("message") or ""
@@ -230,7 +214,7 @@ def _format(node: Node, folder: Path) -> Format:
         if not path.is_file():
             node.fail("schema", f"there is no file {path}")
         try:
-            schema = str(path.resolve()) if kind == "protobuf" else _text(path)
+            schema = str(path.resolve()) if kind == "protobuf" else read_text(path)
         except OSError as error:
             node.fail("schema", f"cannot read {path}: {error.strerror}")
     elif kind == "protobuf":
@@ -252,9 +236,9 @@ def _watermark(node: Node, name: str) -> Watermark | None:
     return watermark
 
 
-def _step(node: Node) -> Step:
+def _step(node: Node, folder: Path) -> Step:
     name = node.text("name")
-    kind = node.one_of(("sql", "reject", "deduplicate"))
+    kind = node.one_of(("sql", "reject", "deduplicate", "python"))
     step: Step
     if kind == "sql":
         step = SqlStep(name, node.text("sql"), _watermark(node, "watermark"))
@@ -263,6 +247,8 @@ def _step(node: Node) -> Step:
         if not reasons:
             node.fail("reject", "expected a reason and a predicate, as in no user: user IS NULL")
         step = RejectStep(name, node.text("from"), reasons, node.maybe("dead_letter"))
+    elif kind == "python":
+        step = _python_step(name, node, folder)
     else:
         keys = node.texts("deduplicate")
         step = DeduplicateStep(name, node.text("from"), keys, _watermark(node, "within"))
@@ -270,16 +256,40 @@ def _step(node: Node) -> Step:
     return step
 
 
+def _python_step(name: str, node: Node, folder: Path) -> PythonStep:
+    """`python: steps.py:clean`; the file is parsed, but not run."""
+    file, separator, function = node.text("python").rpartition(":")
+    if not separator or not file.endswith(".py") or not function.isidentifier():
+        node.fail("python", "expected a file and a function of it, as in steps.py:clean")
+    path = (folder / file).resolve()
+    try:
+        ast.parse(read_text(path))
+    except OSError as error:
+        node.fail("python", f"{path}: {error.strerror}")
+    except SyntaxError as error:
+        node.fail("python", f"{path}, line {error.lineno}: {error.msg}")
+    sources = node.texts("from")
+    if not sources:
+        node.fail("from", "missing: the view, or the list of views, that the function is given")
+    arguments = node.raw("arguments") or {}
+    if not isinstance(arguments, Mapping) or not all(map(str.isidentifier, map(str, arguments))):
+        node.fail("arguments", "expected a mapping of parameter names and values")
+    return PythonStep(name, sources, path, function, arguments)
+
+
 def _check_names(pipeline: Pipeline) -> None:
-    if not pipeline.sources:
+    if not pipeline.sources and not pipeline.files:
         raise UserError("sources: expected at least one; see ottla pipeline list-templates")
     if not pipeline.sinks:
         raise UserError("sinks: expected at least one: where the rows go")
     views: dict[str, None] = {}
-    for view in (*pipeline.sources, *pipeline.steps):
+    for view in (*pipeline.sources, *pipeline.files, *pipeline.steps):
         _check_name(view.name, views)
         if isinstance(view, RejectStep | DeduplicateStep):
             _check_view(f"step {view.name}", view.source, views)
+        if isinstance(view, PythonStep):
+            for source in view.sources:
+                _check_view(f"step {view.name}", source, views)
         views[view.name] = None
     sinks: dict[str, None] = {}
     for target in pipeline.sinks:

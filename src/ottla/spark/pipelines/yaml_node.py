@@ -114,6 +114,10 @@ class Node:
             self.fail(name, f"expected a list, got {_describe(value)}")
         return [Node(item, f"{self.at(name)}[{index}]") for index, item in enumerate(value)]
 
+    def names(self) -> tuple[str, ...]:
+        """The keys that are there."""
+        return tuple(self._values)
+
     def raw(self, name: str) -> Any:
         """The value, of any type."""
         return self._value(name)

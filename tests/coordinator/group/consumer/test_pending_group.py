@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ottla.coordinator.group.consumer.assignors import AssignmentInput
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
 from ottla.coordinator.group.consumer.pending_group import PendingGroup, select_assignor, tombstones
@@ -39,13 +40,13 @@ def test_the_epoch_rises_with_the_topics_or_when_it_must() -> None:
 def test_a_target_is_made_once_for_each_epoch_and_written_where_it_differs() -> None:
     made, limits = revision(), GroupSettings()
     made.raise_epoch(always=True)
-    made.retarget(limits)
+    made.retarget(limits, AssignmentInput.assign)
     assert (made.after.target, made.after.target_epoch) == ({"m": parts("t", 0, 1)}, 1)
     written = len(made.draft.records)
-    made.retarget(limits)
+    made.retarget(limits, AssignmentInput.assign)
     assert len(made.draft.records) == written
     made.raise_epoch(always=True)
-    made.retarget(limits)
+    made.retarget(limits, AssignmentInput.assign)
     targets = [each for each in made.draft.records if isinstance(each.change, TargetSet)]
     assert len(targets) == 1
 
@@ -53,7 +54,7 @@ def test_a_target_is_made_once_for_each_epoch_and_written_where_it_differs() -> 
 def test_a_renamed_member_goes_on_where_the_old_one_was() -> None:
     made = revision()
     made.raise_epoch(always=True)
-    made.retarget(GroupSettings())
+    made.retarget(GroupSettings(), AssignmentInput.assign)
     old = made.after.members["m"]
     made.rename(old, Member("n", old.profile, MemberAssignment(0, 0)))
     assert made.after.static == {"i": "n"}
@@ -65,7 +66,7 @@ def test_tombstones_take_everything_away_and_the_group_last() -> None:
     made = revision()
     made.resolve({"x": frozenset({"t"})})
     made.raise_epoch(always=True)
-    made.retarget(GroupSettings())
+    made.retarget(GroupSettings(), AssignmentInput.assign)
     draft = Draft(0)
     tombstones(made.after, draft)
     assert all(each.value is None for each in draft.records)

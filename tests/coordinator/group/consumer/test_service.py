@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
+from ottla.coordinator.group.consumer import assignors
 from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
 from ottla.coordinator.group.service import Fetcher
@@ -111,5 +115,51 @@ def test_a_group_goes_on_where_its_partition_is_led_next() -> None:
             made.runtime.on_lead(made.side.hosted.get(OFFSETS))
             await made.side.settle()
             assert (await consumer.heartbeat("g", HeartbeatRequest("a", 1))).epoch == 1
+
+    run(story())
+
+
+def test_a_large_assignment_is_computed_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assignors, "LARGE", 0)
+
+    async def story() -> None:
+        async with coordinating() as made:
+            await made.side.lead(TopicPartition("t", 0))
+            pool = type(made.side.hosted.environment.thread_pool)
+            computed: list[object] = []
+            plain = pool.run
+
+            async def run_noted(self: Any, work: Any, *arguments: Any) -> Any:
+                computed.append(work)
+                return await plain(self, work, *arguments)
+
+            monkeypatch.setattr(pool, "run", run_noted)
+            joined = await made.groups.consumer.heartbeat("g", JOINING)
+            assert (joined.epoch, len(joined.assignment or ())) == (1, 1)
+            assert len(computed) == 1
+            await made.groups.consumer.heartbeat("g", HeartbeatRequest("a", 1))
+            assert len(computed) == 1, "nothing has changed"
+
+    run(story())
+
+
+def test_members_that_join_during_a_large_assignment_take_part_in_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(assignors, "LARGE", 0)
+
+    async def story() -> None:
+        async with coordinating() as made:
+            for partition in range(3):
+                await made.side.lead(TopicPartition("t", partition))
+            consumer = made.groups.consumer
+            names = ("a", "b", "c")
+            joined = await asyncio.gather(
+                *(consumer.heartbeat("g", JOINING._replace(member_id=name)) for name in names)
+            )
+            assert sorted(reply.epoch for reply in joined) == [1, 2, 3]
+            targets = [member.target for member in (await consumer.describe("g")).members]
+            assert [len(target) for target in targets] == [1, 1, 1]
+            assert len(frozenset().union(*targets)) == 3
 
     run(story())

@@ -206,3 +206,47 @@ class Balancing:
 Assignor: TypeAlias = Callable[[Mapping[str, Subscriber], Mapping[TopicId, int]], dict[str, Parts]]
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniform, "range": assign_range}
+
+LARGE: Final = 20_000
+"""Assignments of more work than this are computed outside of the event loop."""
+
+
+class AssignmentInput(NamedTuple):
+    """All that a target assignment depends on."""
+
+    assignor: str
+    members: Mapping[str, Subscriber]
+    partitions: Mapping[TopicId, int]
+
+    @property
+    def is_large(self) -> bool:
+        return sum(self.partitions.values()) * (10 + len(self.members)) > LARGE
+
+    def assign(self) -> dict[str, Parts]:
+        return ASSIGNORS[self.assignor](self.members, self.partitions)
+
+
+Assign: TypeAlias = Callable[[AssignmentInput], dict[str, Parts]]
+
+
+class AssignmentRequired(Exception):
+    """A decision needs a large assignment first: compute it, then decide again."""
+
+    def __init__(self, input: AssignmentInput) -> None:
+        super().__init__()
+        self.input = input
+
+
+class PreparedAssignment(NamedTuple):
+    """A large assignment that was computed before the decision that needs it."""
+
+    input: AssignmentInput | None = None
+    assignment: dict[str, Parts] | None = None
+
+    def assign(self, input: AssignmentInput) -> dict[str, Parts]:
+        """Raises AssignmentRequired if the group has changed meanwhile, or nothing is prepared."""
+        if not input.is_large:
+            return input.assign()
+        if self.assignment is None or input != self.input:
+            raise AssignmentRequired(input)
+        return self.assignment

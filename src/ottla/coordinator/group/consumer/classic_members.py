@@ -25,6 +25,7 @@ from ottla.coordinator.group.consumer.classic_metadata import (
 )
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import (
+    Settling,
     check_room,
     rebalance_after_leave,
     remove_member,
@@ -103,7 +104,7 @@ class ClassicJoin:
         revision.resolve({})
         owned = from_names(self.context.image, subscription.owned)
         limits = self.context.limits
-        return settle(revision, member_id, owned, limits, changed=changed), revision
+        return settle(revision, member_id, Settling(owned, limits), changed=changed), revision
 
     def _member(self, revision: PendingGroup, member_id: str) -> Member:
         group, request = self.group, self.request

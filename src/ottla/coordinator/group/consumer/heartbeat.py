@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from ottla.coordinator.group.consumer.assignors import Assign, AssignmentInput
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import (
     JOINS,
@@ -130,6 +131,7 @@ class HeartbeatDecision:
     draft: Draft
     context: GroupContext
     lookup: ResolvedPatterns
+    assign: Assign = AssignmentInput.assign
 
     def decide(self, new_id: Callable[[], str]) -> HeartbeatReply:
         """Errors are raised; `new_id` is for a member that joins without an id."""
@@ -189,25 +191,29 @@ class HeartbeatDecision:
         subscribes = (profile.topics, profile.pattern)
         changed = subscribes != (before.profile.topics, before.profile.pattern)
         changed |= revision.resolve(self.lookup.topics)
+        settling = Settling(request.owned, self.context.limits, self.assign)
+        member = settle(revision, before.id, settling, changed=changed)
         if self.lookup.topics.keys() >= revision.after.patterns_in_use():
             group.patterns_of = self.lookup.of
-        return settle(revision, before.id, request.owned, self.context.limits, changed=changed)
+        return member
 
 
-def settle(
-    revision: PendingGroup,
-    member_id: str,
-    owned: Parts | None,
-    limits: GroupSettings,
-    *,
-    changed: bool,
-) -> Member:
+class Settling(NamedTuple):
+    """What a member's next assignment depends on besides the group."""
+
+    owned: Parts | None
+    limits: GroupSettings
+    assign: Assign = AssignmentInput.assign
+
+
+def settle(revision: PendingGroup, member_id: str, settling: Settling, *, changed: bool) -> Member:
     """Update the group epoch and the target if needed, then the member's own assignment."""
-    group = revision.after
-    if changed or revision.before.topics_changed:
-        raised = revision.raise_epoch(always=changed)
-        revision.before.topics_changed = raised  # until the new topics are replayed
-    revision.retarget(limits)
+    group, owned = revision.after, settling.owned
+    topics_changed = revision.before.topics_changed
+    if changed or topics_changed:
+        topics_changed = revision.raise_epoch(always=changed)  # until the new ones are replayed
+    revision.retarget(settling.limits, settling.assign)
+    revision.before.topics_changed = topics_changed
     now = group.members[member_id]
     aim = TargetAssignment(group.target_epoch, group.target.get(member_id, NO_PARTS))
     standing = reconcile(now.standing, aim, owned, lambda part: group.is_free(part, member_id))

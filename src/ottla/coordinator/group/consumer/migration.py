@@ -77,7 +77,7 @@ def _member(
     if subscription is None or assignment is None:
         raise KafkaError(
             ErrorCode.group_id_not_found,
-            f"Cannot upgrade the classic group {group.id} to consumer group because the embedded "
+            f"Cannot upgrade classic group {group.id} to consumer group because the embedded "
             f"consumer protocol is malformed.",
         )
     profile = MemberProfile(

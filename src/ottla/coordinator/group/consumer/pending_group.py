@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ottla.coordinator.group.consumer.assignors import ASSIGNORS, Subscriber
+from ottla.coordinator.group.consumer.assignors import Assign, AssignmentInput, Subscriber
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.member import Member
 from ottla.coordinator.group.consumer.records import (
@@ -101,23 +101,23 @@ class PendingGroup:
         )
         return True
 
-    def retarget(self, limits: GroupSettings) -> None:
-        """Compute a new target assignment if the target epoch is older than the group epoch."""
+    def retarget(self, limits: GroupSettings, assign: Assign) -> None:
+        """Write a new target assignment if the target epoch is older than the group epoch."""
         group = self.after
         if group.epoch <= group.target_epoch:
             return
         ids = {name: size.id for name, size in group.topics.items()}
         members = {
             member.id: Subscriber(
-                frozenset(ids[name] for name in group.topics_of(member) if name in ids),
+                frozenset(ids[name] for name in ids.keys() & group.topics_of(member)),
                 group.target.get(member.id, NO_PARTS),
                 member.profile.instance_id,
             )
             for member in group.members.values()
         }
-        assign = ASSIGNORS[select_assignor(group.preferred_assignor(), limits)]
         counts = {size.id: size.partitions for size in group.topics.values()}
-        for member_id, parts in assign(members, counts).items():
+        assignor = select_assignor(group.preferred_assignor(), limits)
+        for member_id, parts in assign(AssignmentInput(assignor, members, counts)).items():
             if group.target.get(member_id) != parts:
                 self.write(TargetSet(group.id, member_id, parts))
         self.write(TargetEpochSet(group.id, group.epoch))

@@ -15,6 +15,7 @@ from ottla.coordinator.group.classic.member import GroupPhase, JoinAnswer, JoinR
 from ottla.coordinator.group.classic.rebalance import prepare
 from ottla.coordinator.group.classic.sync import SyncRequest
 from ottla.coordinator.group.consumer import classic_members, heartbeat
+from ottla.coordinator.group.consumer.assignors import Assign, AssignmentInput
 from ottla.coordinator.group.consumer.classic_members import ClassicJoin
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.heartbeat import (
@@ -126,30 +127,43 @@ class ConsumerProtocol:
         return age_ms >= self._limits().regex_refresh_interval_ms
 
     def heartbeat(
-        self, group_id: str, request: HeartbeatRequest, lookup: ResolvedPatterns, now: int
+        self,
+        group_id: str,
+        request: HeartbeatRequest,
+        lookup: ResolvedPatterns,
+        now: int,
+        *,
+        assign: Assign = AssignmentInput.assign,
     ) -> Outcome[HeartbeatReply]:
+        """What `assign` raises leaves the group as it is."""
         context, draft = self.context, Draft(now)
         validate(request, context.limits)
         if request.epoch == LEAVES_FOR_A_WHILE:
-            reply = heartbeat.leave_temporarily(self._existing(group_id), request, draft)
+            reply = heartbeat.leave_temporarily(self._group_left(group_id), request, draft)
         elif request.epoch == LEAVES:
-            group = self._existing(group_id)
+            group = self._group_left(group_id)
             member = group.require_member(request.member_id, request.instance_id)
             self._remove(group, member, draft, "left the group")
             reply = HeartbeatReply(member.id, LEAVES)
         else:
             before = self._groups.get(group_id)
             group = self._joined(group_id, request, draft, context)
-            reply = HeartbeatDecision(group, request, draft, context, lookup).decide(self._new_id)
+            decision = HeartbeatDecision(group, request, draft, context, lookup, assign)
+            reply = decision.decide(self._new_id)
             if isinstance(before, ClassicGroup):
                 end_rebalance(before, draft)
         return draft.outcome(reply)
 
-    def _existing(self, group_id: str) -> ConsumerGroup:
+    def _group_left(self, group_id: str) -> ConsumerGroup:
+        return self._existing(group_id, f"Group {group_id} not found.")
+
+    def _existing(self, group_id: str, absent: str | None = None) -> ConsumerGroup:
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            why = "not found" if group is None else "is not a consumer group"
-            raise KafkaError(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
+            message = f"Group {group_id} is not a consumer group."
+            if group is None:
+                message = absent or f"Consumer group {group_id} not found."
+            raise KafkaError(ErrorCode.group_id_not_found, message)
         return group
 
     def _joined(

@@ -52,8 +52,9 @@ def _towards(
     if revoking and _holds_any(revoking, owned):
         return MemberAssignment(epoch, now.epoch, MemberState.UNREVOKED, retained, revoking)
     missing = aim.parts - retained
-    free = frozenset(part for part in missing if is_free(part))
-    state = MemberState.STABLE if free == missing else MemberState.UNRELEASED
+    owned_by_others = [part for part in missing if not is_free(part)]
+    free = missing.difference(owned_by_others)
+    state = MemberState.UNRELEASED if owned_by_others else MemberState.STABLE
     return MemberAssignment(aim.epoch, now.epoch, state, retained | free, NO_PARTS)
 
 

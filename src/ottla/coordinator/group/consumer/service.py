@@ -1,14 +1,25 @@
 """The asynchronous interface of the consumer protocol for API handlers.
 
-Owns nothing. Regular expressions are resolved in the thread pool before a heartbeat is decided:
-compiling and matching them is bounded, but too slow for the event loop.
+Owns the turns of heartbeats that need a large assignment. Regular expressions are resolved, and
+large assignments computed, in the thread pool before a heartbeat is decided: both are bounded, but
+too slow for the event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
+from ottla.coordinator.deferred_reply import Commit, committed
+from ottla.coordinator.group.consumer.assignors import (
+    Assign,
+    AssignmentInput,
+    AssignmentRequired,
+    PreparedAssignment,
+)
 from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import (
     HeartbeatReply,
@@ -26,6 +37,9 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica.environment import ReplicaEnvironment
 
 CONSUMER_TYPE: Final = "consumer"
+ATTEMPTS: Final = 3
+"""How often a heartbeat's assignment is computed in the thread pool before the loop does it."""
+Decided: TypeAlias = tuple[HeartbeatReply, Commit | None]
 
 
 class MemberView(NamedTuple):
@@ -74,6 +88,8 @@ class ConsumerGroups:
     def __init__(self, runtime: Runtime[GroupShard], environment: ReplicaEnvironment) -> None:
         self._runtime = runtime
         self._environment = environment
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By group; an entry is gone when no heartbeat uses it."""
 
     async def heartbeat(
         self, group_id: str, request: HeartbeatRequest, sees: Callable[[str], bool] | None = None
@@ -93,9 +109,44 @@ class ConsumerGroups:
             lookup = ResolvedPatterns(
                 await self._environment.thread_pool.run(resolve, patterns, names), of
             )
-        return await self._runtime.write(
-            group_id, lambda shard, now: shard.consumer.heartbeat(group_id, request, lookup, now)
+        heartbeat = partial(self._decide, group_id, request, lookup)
+        try:
+            reply, commit = heartbeat(PreparedAssignment().assign)
+        except AssignmentRequired:
+            reply, commit = await self._after_assignment(group_id, heartbeat)
+        await committed(commit)
+        return reply
+
+    def _decide(
+        self, group_id: str, request: HeartbeatRequest, lookup: ResolvedPatterns, assign: Assign
+    ) -> Decided:
+        return self._runtime.submit(
+            group_id,
+            lambda shard, now: shard.consumer.heartbeat(
+                group_id, request, lookup, now, assign=assign
+            ),
         )
+
+    async def _after_assignment(
+        self, group_id: str, decide: Callable[[Assign], Decided]
+    ) -> Decided:
+        """Decide with an assignment computed in the thread pool.
+
+        If the group changes meanwhile, another one is computed; a group that never stays the same
+        has its last one computed at once. Heartbeats of one group take turns: all but one of the
+        assignments computed at the same time would be of no use.
+        """
+        turn = self._turns.setdefault(group_id, asyncio.Lock())
+        async with turn:
+            prepared = PreparedAssignment()
+            for _ in range(ATTEMPTS):
+                try:
+                    return decide(prepared.assign)
+                except AssignmentRequired as required:
+                    input = required.input
+                    assignment = await self._environment.thread_pool.run(input.assign)
+                    prepared = PreparedAssignment(input, assignment)
+            return decide(AssignmentInput.assign)
 
     async def describe(self, group_id: str) -> GroupView:
         if not group_id:

@@ -7,6 +7,7 @@ in front (a zero and a number): they are skipped, and the schema of the file is 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +49,20 @@ def decoder(schema: str) -> Decode:
         return fields
 
     return decode
+
+
+def encoder(schema: str) -> Callable[[dict[str, Any]], bytes]:
+    """Writes one value, for the tests of a pipeline."""
+    import fastavro
+
+    parsed = fastavro.parse_schema(json.loads(schema))
+
+    def encode(row: dict[str, Any]) -> bytes:
+        target = BytesIO()
+        fastavro.schemaless_writer(target, parsed, row)
+        return target.getvalue()
+
+    return encode
 
 
 def arrow_schema(schema: str, where: str) -> pa.Schema:

@@ -7,6 +7,7 @@ is read on the driver and travels to the workers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,19 @@ def decoder(descriptors: bytes, message: str) -> Decode:
         return _fields(made)
 
     return decode
+
+
+def encoder(descriptors: bytes, message: str) -> Callable[[dict[str, Any]], bytes]:
+    """Writes one value, for the tests of a pipeline."""
+    from google.protobuf import json_format, message_factory
+
+    kind: Any = message_factory.GetMessageClass(_descriptor(descriptors, message))
+
+    def encode(row: dict[str, Any]) -> bytes:
+        value: bytes = json_format.ParseDict(row, kind()).SerializeToString()
+        return value
+
+    return encode
 
 
 def arrow_schema(descriptors: bytes, message: str, where: str) -> pa.Schema:

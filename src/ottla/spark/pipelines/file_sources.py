@@ -1,0 +1,90 @@
+"""Sources that are files: a stream of them as they come, or a table that is loaded again.
+
+Owns: how files are read, and when a table is loaded. Never: decides where rows go.
+
+A stream reads each file once, in the order of their times; write a file elsewhere and rename it to
+the folder. A table with `refresh` is held by Spark as it was when it was loaded: a file that is
+replaced meanwhile changes nothing before the next load.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from ottla.model.clock import Clock
+from ottla.spark.pipelines.checkpoint_owner import local_folder
+from ottla.spark.pipelines.spec import FileSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "csv": {"header": "true", "mode": "FAILFAST"},
+    "json": {"mode": "FAILFAST"},
+    "parquet": {},
+}
+"""A row that is not of the schema stops the query; Spark's own default reads it as nulls."""
+
+
+def frame(spark: SparkSession, source: FileSource) -> DataFrame:
+    """The rows of a source's files."""
+    options = {**DEFAULTS[source.kind], **source.options}
+    schema = source.schema
+    if source.is_table:
+        table = spark.read.format(source.kind).options(**options)
+        return (table.schema(schema) if schema else table).load(source.path).persist()
+    stream = spark.readStream.format(source.kind).options(**options)
+    if schema:
+        return stream.schema(schema).load(source.path)
+    return stream.schema(spark.read.parquet(source.path).schema).load(source.path)
+
+
+class TableRefresh:
+    """Loads tables again when it is time; called between batches."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        sources: Iterable[FileSource],
+        frames: Mapping[str, DataFrame],
+        clock: Clock,
+    ) -> None:
+        self._spark = spark
+        self._sources = [source for source in sources if source.refresh_ms is not None]
+        self._frames = frames
+        self._clock = clock
+        now_ms = clock.mono_ms()
+        self._due_ms = {
+            source.name: now_ms + source.refresh_ms
+            for source in self._sources
+            if source.refresh_ms is not None
+        }
+
+    def __call__(self) -> None:
+        for source in self._sources:
+            now_ms = self._clock.mono_ms()
+            if now_ms >= self._due_ms[source.name] and source.refresh_ms is not None:
+                self._due_ms[source.name] = now_ms + source.refresh_ms
+                self._load(source)
+
+    def _load(self, source: FileSource) -> None:
+        """List the files again and read them; what cannot be listed now stays as it is."""
+        from pyspark.errors import PySparkException
+
+        path = local_folder(source.path)
+        if path is not None and "*" not in source.path and not path.exists():
+            log.warning("sources.%s: %s is missing; keeping its rows", source.name, source.path)
+            return
+        table = self._frames[source.name]
+        try:
+            table.unpersist()
+            self._spark.catalog.refreshTable(source.name)
+            rows = table.persist().count()
+            log.info("sources.%s: loaded %d rows of %s", source.name, rows, source.path)
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0]
+            log.warning("sources.%s: cannot load %s: %s", source.name, source.path, reason)

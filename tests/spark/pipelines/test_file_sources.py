@@ -1,0 +1,146 @@
+"""Files as sources and sinks, and tables of files that are loaded again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from ottla.model.errors import UserError
+from ottla.spark import pipelines
+from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines.file_sources import TableRefresh
+from ottla.spark.pipelines.preflight import findings
+from ottla.spark.pipelines.spec import FileSource, FilesTarget
+from ottla.spark.pipelines.views import Views
+from tests.fakes.manual_time import ManualClock
+
+
+def file(folder: Path) -> Path:
+    path = folder / "p.yaml"
+    path.write_text(f"""
+        name: files
+        checkpoint: {folder}/checkpoints
+        trigger: once
+        sources:
+          orders: {{csv: "{folder}/orders", schema: "item STRING, n INT"}}
+          items:
+            json: {folder}/items.json
+            schema: item STRING, price INT
+            refresh: 10 minutes
+        steps:
+          - name: priced
+            sql: SELECT item, n * price AS total FROM orders JOIN items USING (item)
+        sinks:
+          - {{name: lines, from: priced, json: "{folder}/out/json"}}
+          - name: rows
+            from: priced
+            csv: {{path: "{folder}/out/csv", options: {{header: true}}}}
+    """)
+    return path
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    """As the guide says: written elsewhere, then renamed."""
+    folder.mkdir(exist_ok=True)
+    (folder.parent / f"{name}.new").write_text(text)
+    (folder.parent / f"{name}.new").rename(folder / name)
+
+
+def totals(folder: Path) -> list[tuple[str, int]]:
+    texts = (path.read_text() for path in (folder / "out/json").glob("*.json"))
+    rows = [json.loads(line) for text in texts for line in text.splitlines()]
+    return sorted((row["item"], row["total"]) for row in rows)
+
+
+@pytest.mark.spec("APP-06")
+def test_files_are_read_once_joined_with_a_table_of_files_and_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = file(tmp_path)
+    (tmp_path / "items.json").write_text('{"item": "pen", "price": 2}\n{"item": "ink", "price": 5}')
+    put(tmp_path / "orders", "a.csv", "item,n\npen,3\n")
+    pipelines.run(path, spark=spark)
+    assert totals(tmp_path) == [("pen", 6)]
+    put(tmp_path / "orders", "b.csv", "item,n\nink,1\n")
+    pipelines.run(path, spark=spark)
+    assert totals(tmp_path) == [("ink", 5), ("pen", 6)]
+    written = [part.read_text() for part in (tmp_path / "out/csv").glob("*.csv")]
+    assert sorted(written) == ["item,total\nink,5\n", "item,total\npen,6\n"]
+
+
+def test_a_running_join_sees_a_table_as_it_was_loaded_until_it_is_loaded_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline, clock = yaml_file.open_pipeline(file(tmp_path)), ManualClock()
+    (tmp_path / "items.json").write_text('{"item": "pen", "price": 2}')
+    put(tmp_path / "orders", "a.csv", "item,n\npen,1\n")
+    views = Views(spark, pipeline)
+    refresh = TableRefresh(spark, pipeline.files, views.frames, clock)
+    query = views.frames["priced"].writeStream.format("memory").queryName("priced_rows").start()
+
+    def last_total(name: str, later_ms: int) -> int:
+        """Of an order that comes after so much time."""
+        clock.ns += later_ms * 1_000_000
+        refresh()
+        put(tmp_path / "orders", name, f"item,n\npen,{len(name)}\n")
+        query.processAllAvailable()
+        rows = spark.table("priced_rows").collect()
+        return max(int(row.total) for row in rows)
+
+    try:
+        query.processAllAvailable()
+        put(tmp_path, "items.json", '{"item": "pen", "price": 30}\n{"item": "ink", "price": 5}')
+        assert last_total("bb.csv", 599_999) == 12
+        assert last_total("ccc.csv", 1) == 210
+        (tmp_path / "items.json").unlink()
+        assert last_total("dddd.csv", 600_000) == 240, "a missing file loses no rows"
+    finally:
+        query.stop()
+        views.frames["items"].unpersist()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"csv": "x"}, r"sources\.s\.schema: missing: csv files have no types"),
+        ({"json": "x", "schema": "n INT", "refresh": "often"}, r"sources\.s\.refresh='often': exp"),
+        ({"parquet": "x", "dead_letter": "d"}, r"sources\.s\.dead_letter: unknown key"),
+        ({"parquet": "x", "topic": "d"}, r"sources\.s: expected one of topic, .*; got topic and p"),
+        (
+            {"parquet": "x", "refresh": "never", "watermark": {"column": "a", "delay": "1 hour"}},
+            r"sources\.s\.watermark: not allowed with refresh",
+        ),
+    ],
+)
+def test_mistakes_in_sources_of_files_are_said_with_their_place(
+    source: dict[str, Any], said: str
+) -> None:
+    sinks = [{"name": "a", "from": "s", "console": {}}]
+    with pytest.raises(UserError, match=said):
+        yaml_file.parse({"name": "p", "sources": {"s": source}, "sinks": sinks})
+
+
+def test_refresh_is_written_like_a_trigger_or_short() -> None:
+    def refresh(text: str) -> FileSource:
+        values = yaml.safe_load(f"""
+            name: p
+            sources: {{s: {{parquet: x, refresh: {text}}}}}
+            sinks: [{{name: a, from: s, csv: out}}]
+        """)
+        pipeline = yaml_file.parse(values)
+        assert pipeline.sinks[0].target == FilesTarget("out", kind="csv")
+        return pipeline.files[0]
+
+    assert refresh("10 minutes").refresh_ms == 600_000
+    assert refresh("30s").refresh_ms == 30_000
+    assert (refresh("never").is_table, refresh("never").refresh_ms) == (True, None)
+
+
+def test_files_that_are_not_there_are_found_before_a_run(tmp_path: Path) -> None:
+    found = findings(yaml_file.open_pipeline(file(tmp_path)), offline=True)
+    assert [text.split(": ")[0] for text in found] == ["sources.orders.csv", "sources.items.json"]
