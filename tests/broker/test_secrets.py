@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from urllib.request import urlopen
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.fakes.certificates import certificates, pem, trust
 PLANTED = "planted-secret"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 JAAS = f'{MODULE} required user_alice="{PLANTED}";'
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SASL = ("sasl.user", "sasl.pass")
 MADE = certificates()
 SETTINGS = {
     **pem(MADE.broker),
@@ -28,6 +31,8 @@ SETTINGS = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
     "listener.name.sasl_ssl.plain.sasl.jaas.config": JAAS,
     "connection.failed.authentication.delay.ms": "1",
+    "delegation.token.secret.key": PLANTED,
+    "metrics.port": "0",
 }
 CLIENT = {
     **trust(MADE.authority),
@@ -58,6 +63,8 @@ def test_no_secret_is_in_logs_descriptions_or_errors(caplog: pytest.LogCaptureFi
                 [ScramUpsertion("bob", PLANTED, "SCRAM-SHA-256")]
             ).all()
             shown.append(str(admin.describe_user_scram_credentials().all()))
+            token = admin.create_delegation_token()
+            shown += [repr(token), str(admin.describe_delegation_tokens())]
             name = "listener.name.sasl_ssl.ssl.keystore.password"
             with pytest.raises(KafkaError) as refused:
                 location = {"listener.name.sasl_ssl.ssl.keystore.location": "/no/such"}
@@ -65,6 +72,17 @@ def test_no_secret_is_in_logs_descriptions_or_errors(caplog: pytest.LogCaptureFi
                 changes = {name: PLANTED, **location, **no_key}
                 admin.incremental_alter_configs({Resource.broker(0): changes}).all()
             shown.append(str(refused.value))
+        with urlopen(f"http://127.0.0.1:{broker.metrics_port}/metrics") as page:
+            shown.append(page.read().decode())
+        client_of_token = {
+            **{name: text for name, text in client.items() if name[:9] not in SASL},
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.jaas.config": f'{SCRAM} required username="{token.id}" '
+            f'password="{token.hmac}" tokenauth="true";',
+        }
+        with ottla.Admin(config=client_of_token) as admin:
+            admin.list_topics()
+        assert token.hmac not in "".join([*shown, caplog.text])
         wrong = {**client, "sasl.password": f"{PLANTED}-wrong"}
         with ottla.Admin(config=wrong) as admin, pytest.raises(AuthenticationFailed) as failed:
             admin.list_topics()

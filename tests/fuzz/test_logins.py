@@ -1,4 +1,4 @@
-"""Login exchanges of hostile clients: nobody is let in, nothing fails inside, nothing grows.
+"""Login exchanges of hostile clients: nobody is let in, nothing fails inside.
 
 The short form runs always; `OTTLA_FUZZ_LOGINS` asks for more, such as 100000.
 """
@@ -37,9 +37,11 @@ def server() -> tuple[SaslServer, str]:
     )  # fmt: skip
     tokens.put([token])
     credentials.tokens = tokens
-    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-        made = Credential.of_salted(mechanism, dice.randbytes(32), b"salt", 4096)
-        credentials.set_user("alice", {mechanism: str(made)})
+    made = {
+        mechanism: str(Credential.of_salted(mechanism, dice.randbytes(32), b"salt", 4096))
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    }
+    credentials.set_user("alice", made)
     password = base64.b64encode(dice.randbytes(24)).decode()
     texts = {
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
