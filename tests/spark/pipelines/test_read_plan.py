@@ -13,6 +13,7 @@ from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.trial.read_plan import (
     SourceRange,
     checkpoint_position,
+    file_sizes,
     query_plans,
     query_sources,
 )
@@ -84,3 +85,12 @@ def test_a_sample_is_the_last_records_spread_over_the_partitions() -> None:
         "startingOffsets": '{"t": {"0": 59, "1": 0}}',
         "endingOffsets": '{"t": {"0": 110, "1": 50}}',
     }
+
+
+def test_files_are_counted_as_spark_reads_them(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv", "_SUCCESS", ".hidden"):
+        (tmp_path / name).write_text("12345")
+    assert file_sizes(str(tmp_path)) == (2, 10)
+    assert file_sizes(f"{tmp_path}/a*") == (1, 5)
+    assert file_sizes(str(tmp_path / "none")) == (0, 0)
+    assert file_sizes("s3://bucket/in") is None

@@ -7,7 +7,7 @@ from ottla.cli.options import AsJson
 from ottla.cli.pipeline.options import PipelineFile, Profile, Sets, masked_output
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines.spec import Pipeline
-from ottla.spark.pipelines.trial.read_plan import query_plans, source_range
+from ottla.spark.pipelines.trial.read_plan import file_sizes, query_plans, source_range
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
@@ -50,7 +50,13 @@ def _show_plan(pipeline: Pipeline, as_json: bool) -> None:
         )
         for each in query_plans(pipeline, ranges)
     ]
+    files = [
+        (source.name, source.path, *(file_sizes(source.path) or (None, None)))
+        for source in pipeline.files
+    ]
+    tables = [Table("files", ("source", "path", "files", "bytes"), files)] if files else []
     show(
+        *tables,
         Table(
             "sources", ("source", "bootstrap", "topics", "partitions", "records", "bytes"), sources
         ),

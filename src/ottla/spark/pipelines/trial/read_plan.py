@@ -102,6 +102,21 @@ async def _range(session: Session, options: SourceOptions, now_ms: int) -> Sourc
     return SourceRange(start, end, weights)
 
 
+def file_sizes(path: str) -> tuple[int, int] | None:
+    """How many files a source has, and their bytes; None where they are not on a local disk.
+
+    Names that begin with `_` or a dot are not read by Spark.
+    """
+    local = local_folder(path)
+    if local is None:
+        return None
+    whole = local.absolute()
+    found = Path(whole.anchor).glob(str(whole.relative_to(whole.anchor)))
+    files = [file for each in found for file in ([each] if each.is_file() else each.glob("*"))]
+    sizes = [file.stat().st_size for file in files if file.is_file() and file.name[0] not in "._"]
+    return len(sizes), sum(sizes)
+
+
 def query_sources(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
     """The queries of a pipeline, in the order of their start, and the sources of each."""
     letters = {
