@@ -40,6 +40,7 @@ WORDS = {  # what a command needs before it would try a connection
 LOCAL = {"adopt", "kafka-commands", "log", "pipeline", "profile", "reassign execute"}
 LOCAL |= {"metadata", "zookeeper", "reassign verify", "certs"}
 LOCAL |= {"cluster start", "cluster status", "cluster stop"}
+LOCAL |= {"users add", "users remove", "tokens expire", "tokens renew"}  # they ask or read first
 REMOTE = [
     command for command in COMMANDS if not {command.words[0], " ".join(command.words)} & LOCAL
 ]

@@ -37,9 +37,16 @@ OF_CLUSTERS = {
     ("metadata", "export"),
     ("metadata", "import"),
     ("metadata", "move"),
+    ("tokens", "create"),
+    ("tokens", "expire"),
+    ("tokens", "list"),
+    ("tokens", "renew"),
+    ("users", "add"),
+    ("users", "remove"),
     ("zookeeper", "start"),
 }
-"""They start or need several processes: tests/cluster and tests/cli/zookeeper run them."""
+"""They start or need several processes, a terminal, or a login: tests/cluster, tests/cli/zookeeper,
+tests/interop/test_secure_clients.py and test_delegation_tokens.py run them."""
 TOPICS = ("orders", "clicks", "old-orders", "old-clicks", "older-clicks", "speed")
 
 

@@ -24,6 +24,8 @@ READERS = "\n".join(
 )
 SPEAK_FOR_TOPICS = {name for names in SYNONYMS.values() for name in names}
 ANSWERED_BY_BROKER_CONFIG = {  # through a property or a rule of its own
+    "delegation.token.master.key",
+    "delegation.token.secret.key",
     "broker.id.generation.enable",
     "internal.segment.bytes",
     "log.dir",

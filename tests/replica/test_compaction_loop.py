@@ -156,7 +156,9 @@ async def test_a_topic_made_anew_meanwhile_is_not_taken_for_the_compacted_one(af
                 stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
                 side.run(stopped(side, stop))
                 await side.settle()
+                side.pool.held = False  # the sync of the new log's directory
                 await side.lead()
+                side.pool.held = True
             side.pool.run_all()
         await side.settle()
         fresh = side.hosted.get(TP)

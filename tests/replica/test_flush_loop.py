@@ -196,7 +196,9 @@ async def test_flushes_that_many_wait_for_share_a_job_on_the_pool() -> None:
         await side.settle()
         assert side.pool.waiting == SHARES
         late = side.start_append(b"b", key=keys[0], acks=-1)
+        side.pool.held = False  # the sync of the new log's directory
         more = await side.lead(TopicPartition("t", 9))
+        side.pool.held = True
         later = side.start_append(b"b", key=more.key, acks=-1)
         await side.settle()
         assert side.pool.waiting == SHARES, "no thread is left for the rest"

@@ -38,5 +38,5 @@ def test_a_cluster_without_an_authorizer_says_so(run: Run) -> None:
     words = ("--allow", "User:alice", "--operation", "read", "--topic", "orders")
     with Broker() as broker:
         ran = run("acls", "add", *words, "-b", broker.bootstrap_servers)
-    ran.failed(1, "allow User:alice to read topic orders: ", "authorizer")
+    ran.failed(1, "allow User:alice to read topic orders: ", "Authorizer")
     assert ran.out == ""

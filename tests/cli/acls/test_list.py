@@ -48,4 +48,4 @@ def test_mistakes_are_said_in_a_line(run: Run) -> None:
     run("acls", "list", "--allow", "alice").failed(2, "User:NAME")
     run("acls", "list", "--operation", "fly").failed(2, "'fly'")
     with Broker() as broker:
-        run("acls", "list", "-b", broker.bootstrap_servers).failed(1, "authorizer")
+        run("acls", "list", "-b", broker.bootstrap_servers).failed(1, "Authorizer")

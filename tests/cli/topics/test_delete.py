@@ -15,7 +15,7 @@ def test_topics_are_deleted(run: Run, admin: ottla.Admin, topic: str) -> None:
 
 def test_a_topic_that_is_not_there_fails_unless_that_is_fine(run: Run, topic: str) -> None:
     ran = run("topics", "delete", "nowhere", topic, "--yes")
-    ran.failed(1, "nowhere: unknown topic or partition")
+    ran.failed(1, "nowhere: ")
     assert ran.out == f"deleted {topic}\n"
     assert run("topics", "delete", "nowhere", "--if-exists", "-y").code == 0
     run("topics", "delete").failed(2, "TOPIC")

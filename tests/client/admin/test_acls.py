@@ -93,7 +93,7 @@ def test_the_admin_for_asyncio_knows_rules_too(guarded: Broker) -> None:
 
 
 def test_a_cluster_without_an_authorizer_says_so(admin: ottla.Admin) -> None:
-    with pytest.raises(KafkaError, match="authorizer") as refused:
+    with pytest.raises(KafkaError, match="Authorizer") as refused:
         admin.describe_acls()
     assert refused.value.code is ErrorCode.security_disabled
     for outcomes in (admin.create_acls([READ]), admin.delete_acls([AclFilter()])):

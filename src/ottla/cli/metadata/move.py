@@ -57,8 +57,8 @@ def move(
     The target must be empty. Records stay where they are.
 
     Examples:
-      ottla metadata move --data-dir ./data --to zookeeper://localhost:2181/ottla
-      ottla metadata move --data-dir ./data --from zookeeper://localhost:2181/ottla --to embedded
+      ottla metadata move --data-dir ./data --to zookeeper://localhost:2181/prod
+      ottla metadata move --data-dir ./data --from zookeeper://localhost:2181/prod --to embedded
     """
     directories = [Path(text.strip()) for text in data_dir.split(",")]
     connect = zookeeper_address(

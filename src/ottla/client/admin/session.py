@@ -205,10 +205,13 @@ def result_or_error(row: Any, result: Result) -> Result | KafkaError:
 
 
 def _with_item_name(item: object, outcome: Result | Exception) -> Result | Exception:
-    """An error without a message gets one that names the item."""
-    if isinstance(outcome, KafkaError) and outcome.message is None:
-        return refusal(outcome.code, f"{item}: {outcome.code.name.replace('_', ' ')}")
-    return outcome
+    """An error whose message does not name the item gets one that does."""
+    if not isinstance(outcome, KafkaError):
+        return outcome
+    message = outcome.message or outcome.code.name.replace("_", " ")
+    if outcome.message and (str(item) in message or isinstance(item, Target)):
+        return outcome
+    return refusal(outcome.code, f"{item}: {message}")
 
 
 def _missing(item: object) -> KafkaError:
