@@ -61,8 +61,6 @@ ONLY_OURS: Final = {"flush.before.ack", "record.validation"}
 KNOWN_THERE: Final = "Kafka knows this name and acts on it; the feature is not offered here"
 MEANT_ALTERATIONS: Final = {
     ("log.retention.ms", "-5"): "Kafka takes it and then keeps records for ever",
-    ("listener.name.plaintext.ssl.keystore.location", "/x"): KNOWN_THERE,
-    ("sasl.jaas.config", "x"): KNOWN_THERE,
     ("min.cleanable.dirty.ratio", "0.5f"): "only Java writes a number like this",
     ("remote.storage.enable", "false"): KNOWN_THERE,
     ("min.insync.replicas", "2"): _ELR,

@@ -24,6 +24,19 @@ USER: Final = "User"
 
 
 async def create_delegation_token(request: Request, ctx: Context) -> Fields:
+    """As Kafka's, a refusal names who asked."""
+    try:
+        return await _create(request, ctx)
+    except KafkaError as refusal:
+        requester = ctx.peer.principal
+        return {
+            **refuse(request, refusal.code, refusal.message),
+            **principal_fields(requester),
+            **principal_fields(requester, "token_requester_"),
+        }
+
+
+async def _create(request: Request, ctx: Context) -> Fields:
     check_connection(ctx)
     requester = ctx.peer.principal
     owner = _owner(request, requester)

@@ -121,6 +121,11 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
             raise KafkaError(
                 ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{name}]"
             )
+        if name.startswith("ssl.") and not whole_cluster:
+            raise KafkaError(
+                ErrorCode.invalid_request,
+                f"{name} can be changed only for a listener: listener.name.<name>.{name}",
+            )
         if setting.scope == "broker" and whole_cluster:
             raise KafkaError(
                 ErrorCode.invalid_request, f"{name} can be changed only for a single broker"

@@ -79,17 +79,17 @@ class ReplicationSettings(Settings):
     leader_replication_throttled_rate: Annotated[
         Long,
         AtLeast(0),
-        Dynamic("broker"),
+        Dynamic("cluster"),
         Doc("Bytes a second sent to throttled replicas that are not in sync."),
     ] = LONG_MAX
     follower_replication_throttled_rate: Annotated[
         Long,
         AtLeast(0),
-        Dynamic("broker"),
+        Dynamic("cluster"),
         Doc("Bytes a second fetched for throttled replicas that are not in sync."),
     ] = LONG_MAX
     replica_alter_log_dirs_io_max_bytes_per_second: Annotated[
-        Long, AtLeast(0), Dynamic("broker"), Doc("Bytes a second moved between log directories.")
+        Long, AtLeast(0), Dynamic("cluster"), Doc("Bytes a second moved between log directories.")
     ] = LONG_MAX
     replication_quota_window_num: Annotated[
         int, AtLeast(1), Doc("Samples of replication throttles.")

@@ -126,8 +126,16 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     ),
     scenario(
         "delegation tokens",
-        ask("DescribeDelegationToken", 3, owners=None),
-        ask("CreateDelegationToken", 3, renewers=[], max_lifetime=1000),
+        *(ask("DescribeDelegationToken", version, owners=None) for version in (1, 2, 3)),
+        *(
+            ask("CreateDelegationToken", version, renewers=[], max_lifetime=1000)
+            for version in (1, 2, 3)
+        ),
+        *(ask("RenewDelegationToken", version, hmac=b"x", renew_period=1) for version in (1, 2)),
+        *(
+            ask("ExpireDelegationToken", version, hmac=b"x", expiry_time_period=1)
+            for version in (1, 2)
+        ),
     ),
     scenario("share groups", ask("ShareGroupDescribe", 1, group_ids=["$g"])),
     scenario("streams groups", ask("StreamsGroupDescribe", 0, group_ids=["$g"])),
