@@ -32,6 +32,9 @@ THREAD_COUNTS: Final = (
 
 DUPLICATES: Final = "Error due to duplicate config keys"
 
+BY_LISTENER: Final = ("ssl.key.password", "ssl.keystore.", "ssl.truststore.")
+"""Stores are replaced live for one listener at a time, as in Kafka."""
+
 
 class Operation(IntEnum):
     SET = 0
@@ -121,7 +124,7 @@ def check_broker(config: DynamicConfig, overrides: Overrides, *, whole_cluster: 
             raise KafkaError(
                 ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{name}]"
             )
-        if name.startswith("ssl.") and not whole_cluster:
+        if name.startswith(BY_LISTENER) and not whole_cluster:
             raise KafkaError(
                 ErrorCode.invalid_request,
                 f"{name} can be changed only for a listener: listener.name.<name>.{name}",
