@@ -90,6 +90,17 @@ class _Jump:
         return
 
 
+class NumberedTask(asyncio.Task[Any]):
+    """A task group cancels its tasks in the order of a set: by their numbers, not by addresses."""
+
+    def __init__(self, number: int, work: Coroutine[Any, Any, Any], **how: Any) -> None:
+        self.number = number
+        super().__init__(work, **how)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """Runs one simulation, whose every chance comes from `dice`."""
 
@@ -103,6 +114,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.slowness = 1.0
         """How much longer than usual what is done off the loop takes."""
         self.unhandled: list[str] = []
+        self._task_count = 0
         self.set_task_factory(self._make_task)  # type: ignore[arg-type]
         self.set_exception_handler(self._not_handled)
 
@@ -202,7 +214,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def _make_task(
         self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **how: Any
     ) -> asyncio.Task[Any]:
-        task = asyncio.Task(work, loop=loop, **how)
+        self._task_count += 1
+        task = NumberedTask(self._task_count, work, loop=loop, **how)
         PROCESS.get().tasks.append(task)
         return task
 

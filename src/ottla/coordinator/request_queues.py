@@ -99,7 +99,7 @@ class RequestQueues(Generic[Item, Result]):
         self._lost = lost
         self._spawn = spawn
         self._destinations: dict[BrokerId, _Destination[Item, Result]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in the order of their start
         self._closed = False
 
     def put(self, broker: BrokerId, item: Item, done: Callable[[Result], object]) -> None:
@@ -114,8 +114,8 @@ class RequestQueues(Generic[Item, Result]):
         if not destination.starting and destination.in_flight < IN_FLIGHT_MAX:
             destination.starting = True
             task = self._spawn(self._run(broker, destination))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
 
     def close(self) -> None:
         """The broker stops: requests in flight are lost."""

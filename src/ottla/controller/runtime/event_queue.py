@@ -35,7 +35,7 @@ class EventQueue:
         self._clock = clock
         self._items: deque[Queued] = deque()
         self._arrived = asyncio.Event()
-        self._backing_off: set[asyncio.TimerHandle] = set()
+        self._backing_off: dict[asyncio.TimerHandle, None] = {}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -57,11 +57,11 @@ class EventQueue:
         delay_s = min(BACKOFF_MAX_S, BACKOFF_S * 2 ** min(queued.failures, 16))
 
         def put_again() -> None:
-            self._backing_off.discard(timer)
+            self._backing_off.pop(timer, None)
             self.put(queued.item, queued.failures + 1)
 
         timer = asyncio.get_running_loop().call_later(delay_s, put_again)
-        self._backing_off.add(timer)
+        self._backing_off[timer] = None
 
     async def next(self) -> Queued:
         while not self._items:
