@@ -88,7 +88,12 @@ compat metrics coverage: venv
 format: venv
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --fix --quiet .
 
-# Names and hashes only: which index they come from is the installing machine's business.
+# Names and hashes only: which index they come from is the installing machine's business. gssapi has
+# a lock of its own: it is compiled, which not every machine can do.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate
+
 lock: venv
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
-		--no-emit-index-url --no-header --no-annotate pyproject.toml --output-file requirements.lock >/dev/null
+	@$(COMPILE) --all-extras --no-emit-package gssapi --no-emit-package decorator \
+		pyproject.toml --output-file requirements.lock >/dev/null
+	@echo 'gssapi>=1.9' | $(COMPILE) - --output-file requirements-kerberos.lock >/dev/null

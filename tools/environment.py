@@ -1,7 +1,7 @@
 """Makes the development environment: `.venv`, and the programs that pip cannot bring.
 
 Owns: `.venv`, the stamp inside it that says for which lock file it was made, and the list of
-Debian packages that were asked for once.
+packages that were asked for once.
 Never: imports anything outside the standard library, or names a package index; where packages
 come from is the machine's own pip and apt configuration.
 
@@ -34,10 +34,11 @@ VENV: Final = ROOT / ".venv"
 STAMP: Final = VENV / "made-for"
 ASKED: Final = VENV / "asked-apt-for"
 LOCK: Final = ROOT / "requirements.lock"
+KERBEROS_LOCK: Final = ROOT / "requirements-kerberos.lock"
 
 
 class Program(NamedTuple):
-    """A program that pip cannot bring, the Debian package that does, and who misses it."""
+    """A program that pip cannot bring, the Debian packages that do, and who misses it."""
 
     command: str
     package: str
@@ -54,6 +55,10 @@ PROGRAMS: Final = (
     Program("javac", "default-jdk-headless", "the Java client tests"),
     Program("mvn", "maven", "fetching Kafka's clients and tools"),
     Program("kcat", "kcat", "the kcat tests"),
+    Program("/usr/sbin/krb5kdc", "krb5-kdc libsasl2-modules-gssapi-mit", "the Kerberos tests"),
+    Program("/usr/sbin/kadmin.local", "krb5-admin-server", "the Kerberos tests"),
+    Program("kinit", "krb5-user", "the Kerberos tests with kcat"),
+    Program("krb5-config", "gcc python3-dev libkrb5-dev", "compiling gssapi, for Kerberos"),
 )
 WANTED: Final = {"java": (JAVA,), "programs": PROGRAMS}
 
@@ -63,6 +68,8 @@ def main(arguments: Sequence[str]) -> int:
         if arguments:
             for line in provide(WANTED[arguments[0]], shutil.which, fetcher()):
                 print(f"setup: {line}", file=sys.stderr)
+            if arguments[0] == "programs":
+                install_kerberos()
         else:
             make()
     except Failed as failure:
@@ -127,6 +134,21 @@ def install() -> None:
         display.over()
 
 
+def install_kerberos() -> None:
+    """gssapi, once for each lock of it, where it can be compiled; a line says why it cannot."""
+    attempt = f"gssapi-{hashlib.sha256(KERBEROS_LOCK.read_bytes()).hexdigest()[:16]}"
+    attempted = _attempted()
+    if attempt in attempted or shutil.which("krb5-config") is None:
+        return
+    ASKED.write_text("\n".join(sorted({*attempted, attempt})))
+    say("compiling gssapi, for Kerberos (a minute)")
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    try:
+        run_pip([*pip, "--require-hashes", "--requirement", str(KERBEROS_LOCK)], None)
+    except Failed as failure:
+        say(f"gssapi cannot be installed, the Kerberos tests are skipped: {failure}")
+
+
 def run_pip(command: Sequence[str], display: ProgressDisplay | None) -> None:
     """Run pip to its end, and show how far it is; Failed with what it said if it fails."""
     began = time.monotonic()
@@ -180,8 +202,8 @@ def provide(
 
 
 def fetcher() -> Callable[[str], bool] | None:
-    """What installs a package, once for each environment; None where nobody may."""
-    attempted = set(ASKED.read_text().split()) if ASKED.is_file() else set()
+    """What installs packages, once for each environment; None where nobody may."""
+    attempted = _attempted()
 
     def fetch(package: str) -> bool:
         if package in attempted or not can_apt():
@@ -191,6 +213,10 @@ def fetcher() -> Callable[[str], bool] | None:
         return apt_install(package)
 
     return fetch
+
+
+def _attempted() -> set[str]:
+    return set(ASKED.read_text().splitlines()) if ASKED.is_file() else set()
 
 
 def can_apt() -> bool:
@@ -211,7 +237,7 @@ def as_root() -> list[str] | None:
 def apt_install(package: str) -> bool:
     say(f"installing {package} with apt-get (as root)")
     apt = [*(as_root() or []), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
-    install = [*apt, "install", "--yes", "--quiet", "--no-install-recommends", package]
+    install = [*apt, "install", "--yes", "--quiet", "--no-install-recommends", *package.split()]
     for command in (install, [*apt, "update", "--quiet"], install):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if command is install and done.returncode == 0:

@@ -67,10 +67,17 @@ class Node(NamedTuple):
 
 @contextmanager
 def kafka(
-    folder: Path, settings: Mapping[str, str] | None = None, *, kind: str = "server"
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    kind: str = "server",
+    listeners: Sequence[str] = (),
 ) -> Iterator[Node]:
-    """A formatted KRaft node, broker and controller in one, that answers."""
-    node = start_kafka(folder, settings, kind=kind)
+    """A formatted KRaft node, broker and controller in one, that answers.
+
+    `listeners` are further ones, beside that for PLAINTEXT.
+    """
+    node = start_kafka(folder, settings, kind=kind, listeners=listeners)
     try:
         yield node
     finally:
@@ -79,10 +86,14 @@ def kafka(
 
 @contextmanager
 def ottla(
-    folder: Path, settings: Mapping[str, str] | None = None, *, python: Sequence[str] = ()
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    python: Sequence[str] = (),
+    listeners: Sequence[str] = (),
 ) -> Iterator[Node]:
     """`ottla serve` on a free port, once it says that it is ready."""
-    node = start_ottla(folder, settings, python=python)
+    node = start_ottla(folder, settings, python=python, listeners=listeners)
     try:
         yield node
     finally:
@@ -90,26 +101,35 @@ def ottla(
 
 
 def start_kafka(
-    folder: Path, settings: Mapping[str, str] | None = None, *, kind: str = "server"
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    kind: str = "server",
+    listeners: Sequence[str] = (),
 ) -> Node:
-    properties, port = format_kafka(folder, settings, kind=kind)
+    properties, port = format_kafka(folder, settings, kind=kind, listeners=listeners)
     return run_kafka(folder, properties, port, kind=kind)
 
 
 def format_kafka(
-    folder: Path, settings: Mapping[str, str] | None = None, *, kind: str = "server"
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    kind: str = "server",
+    listeners: Sequence[str] = (),
 ) -> tuple[Path, int]:
     """Writes the settings and formats the data folder, as an operator does once."""
     folder.mkdir(parents=True, exist_ok=True)
     port, controller_port = free_ports(2)
     properties = folder / "server.properties"
+    controller = f"CONTROLLER://127.0.0.1:{controller_port}"
     values = {
         **RECOMMENDED,
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "listeners": ",".join([f"PLAINTEXT://127.0.0.1:{port}", *listeners, controller]),
         "log.dirs": str(folder / "data"),
         **(settings or {}),
     }
@@ -142,8 +162,9 @@ def start_ottla(
     *,
     port: int = 0,
     python: Sequence[str] = (),
+    listeners: Sequence[str] = (),
 ) -> Node:
-    node = launch_ottla(folder, settings, port=port, python=python)
+    node = launch_ottla(folder, settings, port=port, python=python, listeners=listeners)
     _wait(node, lambda: ready_address(node.said.read_text()) is not None)
     address = ready_address(node.said.read_text())
     assert address is not None
@@ -156,10 +177,11 @@ def launch_ottla(
     *,
     port: int = 0,
     python: Sequence[str] = (),
+    listeners: Sequence[str] = (),
 ) -> Node:
     """Starts `ottla serve` and waits for nothing; port 0 lets it choose, and it says which."""
     command = [sys.executable, *python, "-m", "ottla", "serve"]
-    command += ["--listeners", f"PLAINTEXT://127.0.0.1:{port}"]
+    command += ["--listeners", ",".join([f"PLAINTEXT://127.0.0.1:{port}", *listeners])]
     command += ["--data-dir", str(folder / "data")]
     for key, value in (settings or {}).items():
         command += ["--set", f"{key}={value}"]

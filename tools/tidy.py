@@ -52,7 +52,8 @@ BANNED: Final = {  # call, or all calls below it -> the only places that may use
     "threading.Lock": (
         "ottla/client/producer/buffer/queues.py",
         "ottla/log/directories/directory.py",
-    ),  # callers' threads and the sender's
+        "ottla/security/sasl/kerberos.py",
+    ),  # callers' threads and the sender's; those that fetch tickets
     "threading.RLock": NOWHERE,
     "time": CLOCK,
     "uuid.uuid4": ("ottla/broker/app.py",),

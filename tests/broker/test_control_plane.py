@@ -25,6 +25,7 @@ from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import EndpointNode
+from ottla.store.port import Session
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
 from tests.fakes.virtual_loop import LoopClock, run
@@ -93,6 +94,30 @@ def test_the_one_broker_becomes_the_controller() -> None:
             assert control.registration.epoch >= 0
             for task in running:
                 task.cancel()
+
+    run(story())
+
+
+@pytest.mark.parametrize("session", [Session.EXPIRED, Session.SUSPENDED])
+def test_without_the_store_the_controller_is_out_of_reach_and_callers_can_retry(
+    session: Session,
+) -> None:
+    async def story() -> None:
+        store = MemoryStore(Ensemble())
+        await store.start()
+        control = ControlPlane(
+            environment(store),
+            DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181"}),
+            broker_links(),
+            store=store,
+            metadata=MetadataCache(ME),
+            registry=Registry(),
+            authorizer=Authorizer(),
+        )
+        control.loop.active_id = OTHER
+        store.turn(session)
+        with pytest.raises(OSError):
+            await control.channel.ask(56, {}, 1_000)
 
     run(story())
 

@@ -65,7 +65,7 @@ def test_rot_costs_its_partition_its_segment_and_nothing_else() -> None:
     run(story())
 
 
-def test_a_controller_that_cannot_be_notified_does_not_stop_the_broker(
+def test_a_controller_that_cannot_be_notified_now_is_notified_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:
@@ -73,7 +73,10 @@ def test_a_controller_that_cannot_be_notified_does_not_stop_the_broker(
             partition = await side.lead()
             side.store.turn(Session.SUSPENDED)
             side.hosted.fail(partition, BROKEN)
-            await side.settle()
+            await side.until(side.clock.mono_ms() + 10_000)
+            side.store.reconnect()
+            await side.until(side.clock.mono_ms() + 2_000)
+            assert await events(side) == [ME]
 
     run(story())
     assert "cannot notify the controller of the failure in log directory /a" in caplog.text

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 
-from ottla.broker.log_format import FORMATS, LEVELS, JsonLine
+from ottla.broker.lifecycle import FORMATS, LEVELS, JsonLine
 from ottla.cli.serve import LOG_FORMATS, LOG_LEVELS
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from random import Random
+from uuid import UUID
 
 import pytest
 
 from ottla.broker.log_tasks import CHUNK, Parallelism, load
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.directories.names import DirectoryKind, name_of
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.replica.environment import ThreadPool
 from tests.fakes.data_side import TP, data_side
@@ -95,9 +97,29 @@ def test_a_corrupt_partition_stays_offline_and_the_rest_are_served(
         directories = opened(disk)
         assert await loaded(directories) == [TopicPartition("t", 1)]
         assert set(directories.logs) == {TP}
+        assert set(directories.quarantined) == {TopicPartition("t", 1)}
 
     run(story())
     assert "partition t-1 stays offline" in caplog.text
+
+
+def test_a_corrupt_copy_in_the_making_costs_only_the_copy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        disk = await filled(1, ("/a", "/b"))
+        copy = Path(f"/b/{name_of(TP, DirectoryKind.FUTURE, UUID(int=5))}")
+        disk.mkdir(copy)
+        disk.replace(copy / f"{0:020d}.log.quarantined", b"")
+        directories = opened(disk, "/a", "/b")
+        assert await loaded(directories) == []
+        assert set(directories.logs) == {TP}
+        for removal in directories.removals.due():
+            removal.run()
+        assert not disk.exists(copy)
+
+    run(story())
+    assert "removing the unfinished copy of t-0" in caplog.text
 
 
 def test_a_directory_that_cannot_be_read_costs_only_itself() -> None:

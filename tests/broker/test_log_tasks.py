@@ -13,6 +13,7 @@ import pytest
 from ottla.broker.log_tasks import CHUNK, Parallelism, parallelism, run_in_chunks
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
+from ottla.model.clock import MonoMs
 from ottla.replica.environment import ThreadPool
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
@@ -26,9 +27,9 @@ class Slow(LoopClock):
 
     looks = 0
 
-    def mono_ms(self) -> int:
+    def mono_ms(self) -> MonoMs:
         self.looks += 1
-        return self.looks * 3_000
+        return MonoMs(self.looks * 3_000)
 
 
 async def squares(count: int, clock: LoopClock) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from random import Random
 
@@ -14,7 +13,6 @@ from ottla.broker.metadata_store import (
     choose_store,
     open_store,
     retry_store_reads,
-    zookeeper,
 )
 from ottla.config.broker import BrokerConfig
 from ottla.log.directories.log_directories import LogDirectories
@@ -86,9 +84,3 @@ def test_what_the_embedded_store_cannot_do_is_not_tried_again() -> None:
     with pytest.raises(StoreUnavailable):
         run(retry_store_reads(broken.step, LoopClock(), BrokerConfig()))
     assert broken.calls == 1
-
-
-def test_without_kazoo_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ottla.store.zookeeper", None)
-    with pytest.raises(UserError, match=r"pip install 'ottla\[cluster\]'"):
-        zookeeper(ON_ZOOKEEPER)

@@ -15,6 +15,7 @@ NOT_A_SETTING = {
     "listener_max_connections",
     "listener_max_connection_creation_rate",
     "protected_listener",
+    "quota_windows",
     "reply_memory_bytes",
 }
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.broker.transaction_coordinator import find_deleted
+from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId
+from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.port import Session
 from tests.coordinator.txn.rig import ID, OTHER_TP, TxnSide, txn_side
 from tests.fakes.data_side import TP
 from tests.fakes.virtual_loop import run
@@ -74,3 +79,14 @@ def test_intervals_say_how_soon_things_are_looked_for() -> None:
             assert await rig.refusal(gone) is E.transactional_id_not_found
 
     run(story())
+
+
+async def test_no_partition_counts_as_deleted_unless_the_store_says_so() -> None:
+    store = MemoryStore(Ensemble())
+    await store.start()
+    cache = MetadataCache(BrokerId(1))
+    for session in (Session.SUSPENDED, Session.EXPIRED):
+        store.turn(session)
+        assert await find_deleted(cache, store, [TP, OTHER_TP]) == set()
+    await store.start()
+    assert await find_deleted(cache, store, [TP, OTHER_TP]) == {TP, OTHER_TP}

@@ -20,7 +20,7 @@ READERS = "\n".join(
     path.read_text()
     for path in sorted(PACKAGE.rglob("*.py"))
     if path.relative_to(PACKAGE).parts[0] not in OUTSIDE
-    and (path.parent.name != "config" or path.name in {"group.py", "listeners.py"})
+    and (path.parent.name != "config" or path.name in {"group.py", "listeners.py", "zookeeper.py"})
 )
 SPEAK_FOR_TOPICS = {name for names in SYNONYMS.values() for name in names}
 ANSWERED_BY_BROKER_CONFIG = {  # through a property or a rule of its own

@@ -114,3 +114,22 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_name() -> None:
         "log.retension.hours has no effect: unknown setting; did you mean log.retention.hours?"
     ]
     assert loaded.config.log_retention_hours == 168
+
+
+@pytest.mark.spec("SEC-10")
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [((), 1), (("zookeeper.set.acl=true",), 0), (("sasl.enabled.mechanisms=PLAIN",), 0)],
+)
+def test_credentials_that_everybody_may_read_in_zookeeper_are_remarked_on(
+    more: tuple[str, ...], count: int
+) -> None:
+    sets = [
+        "zookeeper.connect=localhost:2181",
+        "listeners=SASL_PLAINTEXT://:9092",
+        "security.inter.broker.protocol=SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms=SCRAM-SHA-512",
+        *more,
+    ]
+    warnings = [line for line in load(sets=sets).warnings if "zookeeper.set.acl=false" in line]
+    assert len(warnings) == count

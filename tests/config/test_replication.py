@@ -6,7 +6,6 @@ from ottla.config.replication import ReplicationSettings
 from tests.config.defaults import Row, check, marked, spec
 
 ROWS: list[Row] = [
-    ("zookeeper.connect", None, "start", spec("CFG-004")),
     ("default.replication.factor", "1", "start", spec("CFG-023")),
     ("replica.high.watermark.checkpoint.interval.ms", "5000", "start", spec("CFG-045")),
     ("replica.lag.time.max.ms", "30000", "start", spec("CFG-046")),
@@ -36,9 +35,6 @@ ROWS: list[Row] = [
     ("replica.socket.receive.buffer.bytes", "65536", "start"),
     ("num.replica.alter.log.dirs.threads", None, "start"),
     ("controller.socket.timeout.ms", "30000", "start"),
-    ("zookeeper.session.timeout.ms", "18000", "start"),
-    ("zookeeper.connection.timeout.ms", None, "start"),
-    ("zookeeper.max.in.flight.requests", "10", "start"),
 ]
 
 
@@ -51,10 +47,3 @@ def test_a_replication_setting_has_the_default_of_kafka_4_2(
 
 def test_every_replication_setting_is_in_the_table() -> None:
     assert {row[0] for row in ROWS} == set(ReplicationSettings.SETTINGS)
-
-
-@pytest.mark.parametrize(
-    "connect", ["a", "a:2181", "a:2181,b:2181/", "a:1,b/path/of=ours#too", "[::1]:2181/x"]
-)
-def test_an_ensemble_is_named_as_kafka_names_it(connect: str) -> None:
-    assert ReplicationSettings.parse({"zookeeper.connect": connect}).zookeeper_connect == connect

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.delegation_tokens import (
     DelegationTokens,
@@ -25,7 +26,7 @@ from tests.fakes.manual_time import ManualClock
 
 LIFETIMES = TokenLifetimes(max_ms=1_000, renewal_ms=100)
 NEW = NewToken("User:alice", "User:alice", ("User:bob",))
-NOW_MS = 5_000
+NOW_MS = WallMs(5_000)
 pytestmark = pytest.mark.spec("SEC-06")
 
 
@@ -46,13 +47,13 @@ def test_a_token_expires_after_its_renewal_period_and_never_beyond_its_maximum(
 
 def test_owner_and_renewers_renew_a_token_up_to_its_maximum() -> None:
     for principal in ("User:alice", "User:bob"):
-        assert renewed(token(), principal, -1, 5_050, LIFETIMES).expires_ms == 5_150
-        assert renewed(token(), principal, 10**12, 5_050, LIFETIMES).expires_ms == 6_000
+        assert renewed(token(), principal, -1, WallMs(5_050), LIFETIMES).expires_ms == 5_150
+        assert renewed(token(), principal, 10**12, WallMs(5_050), LIFETIMES).expires_ms == 6_000
 
 
 def test_owner_and_renewers_expire_a_token_now_or_later() -> None:
-    assert expired(token(), "User:bob", -1, 9_000) is None
-    later = expired(token(), "User:alice", 10, 5_050)
+    assert expired(token(), "User:bob", -1, WallMs(9_000)) is None
+    later = expired(token(), "User:alice", 10, WallMs(5_050))
     assert later is not None
     assert later.expires_ms == 5_060
 
@@ -61,18 +62,21 @@ def test_owner_and_renewers_expire_a_token_now_or_later() -> None:
     ("change", "code"),
     [
         (
-            lambda: renewed(token(), "User:eve", -1, 5_050, LIFETIMES),
+            lambda: renewed(token(), "User:eve", -1, WallMs(5_050), LIFETIMES),
             ErrorCode.delegation_token_owner_mismatch,
         ),
         (
-            lambda: expired(token(), "User:eve", -1, 5_050),
+            lambda: expired(token(), "User:eve", -1, WallMs(5_050)),
             ErrorCode.delegation_token_owner_mismatch,
         ),
         (
-            lambda: renewed(token(), "User:bob", -1, 5_101, LIFETIMES),
+            lambda: renewed(token(), "User:bob", -1, WallMs(5_101), LIFETIMES),
             ErrorCode.delegation_token_expired,
         ),
-        (lambda: expired(token(), "User:bob", 5, 5_101), ErrorCode.delegation_token_expired),
+        (
+            lambda: expired(token(), "User:bob", 5, WallMs(5_101)),
+            ErrorCode.delegation_token_expired,
+        ),
     ],
 )
 def test_others_may_not_change_a_token_and_nobody_an_expired_one(

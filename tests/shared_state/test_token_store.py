@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.delegation_tokens import DelegationTokens, Token
 from ottla.shared_state.token_store import TokenStore
@@ -15,9 +16,15 @@ from ottla.store.memory import Ensemble, MemoryStore
 from tests.fakes.control_plane import until
 from tests.fakes.virtual_loop import LoopClock, run
 
-BASE_MS = 1_700_000_000_000
+BASE_MS = WallMs(1_700_000_000_000)
 TOKEN = Token(
-    "Zm9v", "User:alice", "User:admin", ("User:b b",), BASE_MS, BASE_MS + 9_000, BASE_MS + 5_000
+    "Zm9v",
+    "User:alice",
+    "User:admin",
+    ("User:b b",),
+    BASE_MS,
+    WallMs(BASE_MS + 9_000),
+    WallMs(BASE_MS + 5_000),
 )
 KAFKAS = {
     "version": 3,
@@ -55,7 +62,7 @@ def test_a_token_is_stored_as_kafka_stores_it_and_known_everywhere() -> None:
             assert node is not None
             assert json.loads(node.data) == KAFKAS
             await until(lambda: dict(two.tokens.all) == {"Zm9v": TOKEN})
-            changed = TOKEN._replace(expires_ms=BASE_MS + 6_000)
+            changed = TOKEN._replace(expires_ms=WallMs(BASE_MS + 6_000))
             await two.kept.update(changed)
             await until(lambda: one.tokens.all["Zm9v"] == changed)
             running.append(await later.start(tasks))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.model.clock import WallMs
 from ottla.model.ids import (
     NO_TOPIC_ID,
     BrokerId,
@@ -33,12 +34,12 @@ class Coded(Protocol):
 
 BROKER = nodes.BrokerNode(
     (nodes.EndpointNode("PLAINTEXT", "here", 9092), nodes.EndpointNode("IN", "::1", 9093)),
-    1529210278988,
+    WallMs(1529210278988),
     "east",
 )
 EXAMPLES: list[tuple[Coded, object]] = [
     (
-        nodes.ControllerNode(B0, 1529210278988),
+        nodes.ControllerNode(B0, WallMs(1529210278988)),
         {"version": 1, "brokerid": 0, "timestamp": "1529210278988"},
     ),
     (

@@ -28,13 +28,16 @@ SHELL = "org.apache.zookeeper.ZooKeeperMain"
 class Server:
     """One server with a tick short enough for tests; it may live several times."""
 
-    def __init__(self, folder: Path, jars: Path, port: int, ensemble: str = "") -> None:
+    def __init__(
+        self, folder: Path, jars: Path, port: int, more: str = "", options: Sequence[str] = ()
+    ) -> None:
         self.port = port
         self._jars = jars
+        self._options = options
         self._config = folder / "zoo.cfg"
         self._config.write_text(
             f"tickTime=200\ndataDir={folder}\nclientPort={port}\nadmin.enableServer=false\n"
-            f"4lw.commands.whitelist=srvr\n{ensemble}"
+            f"4lw.commands.whitelist=srvr\n{more}"
         )
         self.process = self._started()
 
@@ -44,7 +47,7 @@ class Server:
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ["java", "-Xmx128m", "-cp", f"{self._jars}/*", MAIN, str(self._config)],
+            ["java", "-Xmx128m", *self._options, "-cp", f"{self._jars}/*", MAIN, str(self._config)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -108,9 +111,10 @@ class Ensemble:
 
 
 @contextmanager
-def zookeeper_server(folder: Path) -> Iterator[Server]:
+def zookeeper_server(folder: Path, more: str = "", options: Sequence[str] = ()) -> Iterator[Server]:
+    """`more`: lines of its settings file; `options`: of Java."""
     [port] = free_ports(1)
-    server = Server(folder, _jars(), port)
+    server = Server(folder, _jars(), port, more, options)
     try:
         yield server
     finally:

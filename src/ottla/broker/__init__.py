@@ -2,7 +2,7 @@
 
 - `app`                      builds the parts in order, and closes them in reverse
 - `environment`              what is handed in: clock, randomness, disk, store, threads
-- `lifecycle`                the process: signals, the ready line, exit codes
+- `lifecycle`                the process: signals, the log, the ready line, exit codes
 - `control_plane`            registration, controller, dynamic settings, ACLs
 - `data_plane`               partitions, their logs and everything that waits on them
 - `coordinators`             the group and transaction coordinators
@@ -15,6 +15,5 @@
 - `identity`                 broker id, cluster id and log directory ids
 - `log_tasks`                opening and closing every log, in parallel
 - `metrics_server`           metrics over HTTP
-- `log_format`               level and format of the log
 - `memory`                   the memory limit, and the share of each part that clients can grow
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.api import BY_KEY
 from ottla.api.dispatch import Dispatch
@@ -34,6 +34,7 @@ from ottla.broker.transaction_coordinator import ClusterAccess
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import Endpoint, Listeners
+from ottla.delay.rates import Windows
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
@@ -68,20 +69,22 @@ def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
         listener_max_connections=config.of_listeners.max_connections,
         max_connection_creation_rate=config.max_connection_creation_rate,
         listener_max_connection_creation_rate=config.of_listeners.max_connection_creation_rate,
+        quota_windows=Windows(config.quota_window_num, config.quota_window_size_seconds * 1_000),
         protected_listener=listeners.inter_broker if len(listeners.bound) > 1 else None,
     )
 
 
-def task_starter(tasks: asyncio.TaskGroup) -> Callable[[Coroutine[Any, Any, None]], bool]:
-    """A function that starts a task in this group; False if the broker is stopping."""
+def task_starter(
+    tasks: asyncio.TaskGroup,
+) -> Callable[[Coroutine[object, None, None]], asyncio.Task[None] | None]:
+    """A function that starts a task in this group; None if the broker is stopping."""
 
-    def spawn(work: Coroutine[Any, Any, None]) -> bool:
+    def spawn(work: Coroutine[object, None, None]) -> asyncio.Task[None] | None:
         try:
-            tasks.create_task(work)
+            return tasks.create_task(work)
         except RuntimeError:
             work.close()
-            return False
-        return True
+            return None
 
     return spawn
 
@@ -167,7 +170,7 @@ class App:
         stack.push_async_callback(data.close)
         await data.load()
         access = ClusterAccess(links, store, control.shared.producer_ids.next)
-        coordination = Coordinators(environment, self.dynamic, data, access, tasks.create_task)
+        coordination = Coordinators(environment, self.dynamic, data, access, spawn)
         services = Services(
             BrokerContext(*identity[:2], listeners, environment.clock), self.dynamic, authorizer,
             metadata, control.controller, control.shared, data.services, coordination.groups,
@@ -299,7 +302,7 @@ def _unwrap_exception_groups() -> Iterator[None]:
 
 
 def _run(
-    stack: AsyncExitStack, tasks: asyncio.TaskGroup, loops: list[Coroutine[Any, Any, None]]
+    stack: AsyncExitStack, tasks: asyncio.TaskGroup, loops: list[Coroutine[object, None, None]]
 ) -> None:
     """Start the loops that run until the broker stops; the stop cancels them and waits."""
     running = [tasks.create_task(loop) for loop in loops]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.broker.link_security import LinkSecurity
 from ottla.metadata.cache import MetadataCache
@@ -25,7 +25,7 @@ from ottla.net.broker_link import BrokerLink, LinkReply, RawReply
 from ottla.net.outbound_connection import OutboundLimits
 from ottla.net.request_slot import Answer, Bytes, Peer, RequestSlot
 from ottla.protocol import wire
-from ottla.protocol.schema import versions
+from ottla.protocol.schema import KioMessage, versions
 from ottla.protocol.wire import Fields
 
 SIZE_BYTES: Final = 4
@@ -208,7 +208,9 @@ class ControllerChannel:
         """Whether this broker is the active controller."""
         return self._active_id() == self._links.broker_id
 
-    async def ask(self, key: int, fields: Fields, timeout_ms: int, purpose: str = PURPOSE) -> Any:
+    async def ask(
+        self, key: int, fields: Fields, timeout_ms: int, purpose: str = PURPOSE
+    ) -> KioMessage:
         """The controller's reply, decoded. `purpose`: a connection of its own for slow requests.
 
         KafkaError NOT_CONTROLLER if none is known; OSError if it cannot be reached. The reply may

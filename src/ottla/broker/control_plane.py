@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from typing import Any, Self
+from typing import Self
 
 from ottla.api.services import SharedState
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
@@ -22,6 +22,7 @@ from ottla.controller.runtime.loop import ControllerLoop
 from ottla.controller.runtime.metadata_waiter import MetadataWaiter
 from ottla.controller.runtime.metrics import ControllerMetrics
 from ottla.controller.state import BrokerState
+from ottla.delay.rates import Windows
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
@@ -32,7 +33,6 @@ from ottla.security.authorizer import Authorizer
 from ottla.security.delegation_tokens import DelegationTokens
 from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.security.quotas.metrics import register_metrics
-from ottla.security.quotas.rates import Windows
 from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.producer_ids import ProducerIds
@@ -41,7 +41,7 @@ from ottla.shared_state.registration import Registration
 from ottla.shared_state.token_store import TokenStore
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode, EndpointNode
-from ottla.store.port import Store
+from ottla.store.port import SessionExpired, Store
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class ControlPlane:
         await self.acls.load()
         await self.tokens.load()
 
-    def loops(self) -> list[Coroutine[Any, Any, None]]:
+    def loops(self) -> list[Coroutine[object, None, None]]:
         config = self._config.current
         balance_s = (
             float(config.leader_imbalance_check_interval_seconds)
@@ -176,7 +176,11 @@ class ControlPlane:
         return f"{left} partitions have no other in-sync replica" if left else None
 
     async def _read_address(self, broker: BrokerId) -> Address | None:
-        node = await self._store.get(paths.broker(broker))
+        """OSError while the store cannot be asked: callers retry."""
+        try:
+            node = await self._store.get(paths.broker(broker))
+        except SessionExpired as error:
+            raise ConnectionError("metadata store session expired") from error
         return (
             None
             if node is None

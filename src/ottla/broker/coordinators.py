@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from uuid import UUID
 
 from ottla.broker.data_plane import DataPlane
@@ -24,10 +24,11 @@ from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.coordinator.runtime import Runtime, RuntimeContext
+from ottla.coordinator.txn.shard import TxnShard
 from ottla.model.ids import CONSUMER_OFFSETS
 from ottla.protocol.records.compression import Codec
 
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+Spawn: TypeAlias = Callable[[Coroutine[object, None, None]], asyncio.Task[None] | None]
 
 
 class Coordinators:
@@ -50,7 +51,10 @@ class Coordinators:
         )  # fmt: skip
         self.txns = txns.service
         self._txn_coordinator = txns
-        self._runtimes: tuple[Runtime[Any], ...] = (self.groups.runtime, txns.runtime)
+        self._runtimes: tuple[Runtime[GroupShard] | Runtime[TxnShard], ...] = (
+            self.groups.runtime,
+            txns.runtime,
+        )
         data.hosted.listeners += self._runtimes
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.broker.environment import Environment
 from ottla.broker.log_tasks import Parallelism, close, load, parallelism
@@ -17,6 +17,7 @@ from ottla.broker.memory import memory_shares
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.delay.purgatory import Purgatory
+from ottla.delay.rates import Windows
 from ottla.delay.timers import Timers
 from ottla.log import validate
 from ottla.log.directories.directory import LogDirectory
@@ -50,10 +51,9 @@ from ottla.replica.removed_files_loop import RemovedFilesLoop
 from ottla.replica.services import ReplicaServices
 from ottla.replica.topic_metrics import BrokerTopicMetrics
 from ottla.replica.transitions import Transitions
-from ottla.security.quotas.rates import Windows
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
-from ottla.store.port import Session, Store, StoreError, StoreUnavailable
+from ottla.store.port import Session, SessionExpired, Store, StoreError, StoreUnavailable
 
 
 async def load_kernels(threads: ThreadPool) -> None:
@@ -76,7 +76,8 @@ def _warm_up() -> bool:
 
 log = logging.getLogger(__name__)
 
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+Spawn: TypeAlias = Callable[[Coroutine[object, None, None]], object]
+NOTIFY_RETRY_MS: Final = 1_000
 
 
 class NoLogDirectoryOnline(Exception):
@@ -178,7 +179,7 @@ class DataPlane:
         """Open every log; the controller sends the role of each replica later."""
         self.hosted.mark_offline(await load(self._directories, self._config, self._parallelism()))
 
-    def loops(self) -> list[Coroutine[Any, Any, None]]:
+    def loops(self) -> list[Coroutine[object, None, None]]:
         return [
             self._isr_loop.run(),
             self.fetchers.run(),
@@ -261,23 +262,36 @@ class DataPlane:
                 quarantine_log(hosted_log.log, fault)
             except CorruptLog as error:
                 log.error("partition %s is now offline: %s", partition.key, error)
+                hosted_log.log.release()
+                self._directories.quarantined[partition.key] = hosted_log.directory
         self._spawn(self._notify_controller(hosted_log.directory))
 
     def _directory_failed(self, directory: LogDirectory, lost: list[TopicPartition]) -> None:
         self.hosted.mark_offline(lost)
         self._spawn(self._notify_controller(directory))
 
-    async def _notify_controller(self, directory: LogDirectory) -> None:
+    async def _notify_controller(self, directory: LogDirectory, *, again: bool = False) -> None:
+        """Have the controller ask which replicas are offline.
+
+        Repeated until the store has taken it: leaders of these replicas must be elected elsewhere.
+        With a new session the controller asks anyway.
+        """
         self.check_directories()
         path = f"{paths.LOG_DIR_EVENTS}/{paths.LOG_DIR_EVENT_PREFIX}"
         try:
             event = LogDirEventNode(self._replica_environment.broker_id).encode()
             await self._store.create(path, event, sequential=True)
+        except SessionExpired:
+            return
         except (StoreError, StoreUnavailable) as error:
-            log.error(
-                "cannot notify the controller of the failure in log directory %s: %s",
-                directory.path,
-                error,
+            if not again:
+                log.error(
+                    "cannot notify the controller of the failure in log directory %s, retrying: %s",
+                    directory.path,
+                    error,
+                )
+            self.timers.call_later(
+                NOTIFY_RETRY_MS, lambda: self._spawn(self._notify_controller(directory, again=True))
             )
 
     # changed settings

@@ -16,12 +16,12 @@ from socket import getfqdn
 from typing import Final
 
 from ottla.broker.memory import memory_bytes
-from ottla.broker.metadata_store import zookeeper
 from ottla.config.broker import BrokerConfig
 from ottla.log.files import Disk, RealDisk
 from ottla.log.io_uring import SyncRing
 from ottla.model.clock import Clock, SystemClock
 from ottla.replica.flush_loop import Ring
+from ottla.shared_state.zookeeper_access import zookeeper_store
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store
 
@@ -41,7 +41,7 @@ class Environment:
     """The metadata store of one node, given the first log directory."""
     pool: Executor | None
     """None: the loop's own executor."""
-    join_store: Callable[[BrokerConfig], Store] = zookeeper
+    join_store: Callable[[BrokerConfig], Store] = zookeeper_store
     """The metadata store that `zookeeper.connect` names."""
     host_name: Callable[[], str] = lambda: "localhost"
     """The host name to advertise for a listener on every address."""

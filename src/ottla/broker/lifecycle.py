@@ -7,21 +7,56 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
 
 from ottla.broker.app import App
 from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.broker.environment import Environment
-from ottla.broker.log_format import LogStyle
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
 
-__all__ = ["LogStyle", "run"]
+TEXT: Final = "text"
+JSON: Final = "json"
+FORMATS: Final = (TEXT, JSON)
+LEVELS: Final = ("debug", "info", "warning", "error", "critical")
+LINE: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class LogStyle(NamedTuple):
+    """Level and format of the log."""
+
+    level: str = "info"
+    format: str = TEXT
+
+    def apply(self) -> None:
+        """Log to stderr from now on."""
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(JsonLine() if self.format == JSON else logging.Formatter(LINE))
+        logging.basicConfig(level=self.level.upper(), handlers=[handler])
+
+
+class JsonLine(logging.Formatter):
+    """A record as one line of JSON: time, level, logger, message, and the exception if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields = {
+            "time": time.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
+
 
 log = logging.getLogger("ottla")
 
@@ -80,11 +115,11 @@ async def _serve(settings: Mapping[str, str]) -> None:
         environment.close()
 
 
-def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
+def _loop_runner() -> Callable[[Coroutine[object, None, None]], None]:
     """uvloop's runner if it is installed, otherwise asyncio's."""
     try:
         import uvloop
     except ImportError:
         return asyncio.run
-    runner: Callable[[Coroutine[Any, Any, None]], None] = uvloop.run
+    runner: Callable[[Coroutine[object, None, None]], None] = uvloop.run
     return runner

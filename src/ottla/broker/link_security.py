@@ -10,7 +10,6 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.listeners import ENCRYPTED, WITH_LOGIN, Endpoint, Listeners
 from ottla.config.sasl import SaslClientSettings
 from ottla.model.clock import Clock
-from ottla.model.errors import UserError
 from ottla.net.broker_link import BrokerLink
 from ottla.net.outbound_connection import Ask
 from ottla.security.sasl.client import ClientLogin
@@ -36,7 +35,12 @@ class LinkSecurity:
         if self._login is None:
             return 0
         requests = Requests(
-            ask, link.next_id, link.client_id, link.versions.newest_common, link.address
+            ask,
+            link.next_id,
+            link.client_id,
+            link.versions.newest_common,
+            link.address,
+            link.host,
         )
         return await log_in(requests, self._login)
 
@@ -56,16 +60,12 @@ def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
 
 def _client_login(listener: ListenerSettings, clock: Clock) -> ClientLogin:
     mechanism = listener.settings.sasl_mechanism_inter_broker_protocol
-    if mechanism == "GSSAPI":
-        raise UserError(
-            "sasl.mechanism.inter.broker.protocol=GSSAPI: not offered; expected PLAIN, "
-            "SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
-        )
     of_mechanism = listener.of_mechanism(mechanism)
     settings = SaslClientSettings(
         sasl_mechanism=mechanism,
         sasl_oauthbearer_token_endpoint_url=of_mechanism.sasl_oauthbearer_token_endpoint_url,
         sasl_oauthbearer_allowed_urls=of_mechanism.sasl_oauthbearer_allowed_urls,
+        sasl_kerberos_service_name=of_mechanism.sasl_kerberos_service_name,
     )
     return ClientLogin(settings, clock, modules=listener.login_modules(mechanism))
 

@@ -20,6 +20,7 @@ from ottla.broker.link_security import LinkSecurity, listener_settings, tls_sett
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.listeners import ENCRYPTED, WITH_LOGIN, Endpoint, Listeners
+from ottla.model.clock import MonoMs
 from ottla.model.errors import UserError
 from ottla.net.connection import Connection
 from ottla.net.network import Network
@@ -52,7 +53,7 @@ class ListenerSecurity:
         self._tls: dict[str, ServerTls] = {}
         self._sasl: dict[str, SaslServer] = {}
         self._settings: dict[str, ListenerSettings] = {}  # of the SASL servers in force
-        self._keys_read_ms: dict[str, int] = {}
+        self._keys_read_ms: dict[str, MonoMs] = {}
         self._errors: dict[str, str] = {}
         self.links: LinkSecurity | None = None
         """Of connections to other brokers; refreshed with the listeners."""
@@ -93,6 +94,7 @@ class ListenerSecurity:
             self._environment.clock,
             lambda: self._config.current.connection_failed_authentication_delay_ms,
             lambda outcome: self._count(name, outcome),
+            self._network.run_blocking,
         )
         return lambda connection: Login(connection, context)
 

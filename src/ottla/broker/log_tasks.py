@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import HostedLog, LogDirectories
+from ottla.log.directories.names import DirectoryKind
 from ottla.log.log import CorruptLog, Log
 from ottla.log.recovery.startup_scan import PendingLog, StartupScan
 from ottla.model.clock import Clock
@@ -126,9 +127,13 @@ async def load(
         pending, result = loaded
         if isinstance(result, Log):
             scan.admit(pending, result)
+        elif isinstance(result, CorruptLog) and pending.kind is DirectoryKind.FUTURE:
+            log.warning("removing the unfinished copy of %s: %s", pending.partition, result)
+            directories.removals.add(pending.directory, pending.path, delay_ms=0)
         elif isinstance(result, CorruptLog):
             log.error("partition %s stays offline: %s", pending.partition, result)
             corrupt.append(pending.partition)
+            directories.quarantined[pending.partition] = pending.directory
         else:
             directories.failed(pending.directory.path, result)
 

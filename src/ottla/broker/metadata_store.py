@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ottla.config.broker import BrokerConfig
 from ottla.log.directories.log_directories import LogDirectories
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import UserError
 from ottla.store.port import Store, StoreUnavailable
 
@@ -59,7 +59,7 @@ async def retry_store_reads(
     StoreUnavailable alone is retried, for `zookeeper.connection.timeout.ms`. Each step reads what
     it has written before it writes again. The embedded store has no connection to lose.
     """
-    deadline_ms = clock.mono_ms() + _connection_timeout_ms(config)
+    deadline_ms = MonoMs(clock.mono_ms() + _connection_timeout_ms(config))
     while True:
         try:
             return await step()
@@ -73,20 +73,6 @@ async def retry_store_reads(
 def _connection_timeout_ms(config: BrokerConfig) -> int:
     timeout_ms = config.zookeeper_connection_timeout_ms
     return config.zookeeper_session_timeout_ms if timeout_ms is None else timeout_ms
-
-
-def zookeeper(config: BrokerConfig) -> Store:
-    """The ensemble that `zookeeper.connect` names."""
-    try:
-        from ottla.store.zookeeper import ZooKeeperStore
-    except ImportError:
-        raise UserError("zookeeper.connect requires kazoo: pip install 'ottla[cluster]'") from None
-    assert config.zookeeper_connect is not None, "called only if zookeeper.connect is set"
-    return ZooKeeperStore(
-        config.zookeeper_connect,
-        session_timeout_ms=config.zookeeper_session_timeout_ms,
-        connection_timeout_ms=config.zookeeper_connection_timeout_ms,
-    )
 
 
 def _first_directory(directories: LogDirectories) -> Path:

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.metrics import Counter, Family, Histogram, Labels, Registry, Tally
 from ottla.model.metrics import Metric as Ours
-from ottla.net.creation_rate import CreationRate
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -35,6 +34,24 @@ PAUSE_FACTOR: Final = 3
 """The pause after each piece of a page, in multiples of the time the piece took."""
 
 
+class ResponseRate:
+    """`RESPONSES_PER_SECOND`; what was not used in the last second is not saved up."""
+
+    def __init__(self) -> None:
+        self._available = float(RESPONSES_PER_SECOND)
+        self._updated_ms: int | None = None
+
+    def count_one(self, now_ms: int) -> int:
+        """How long this response has to wait; the next one waits longer."""
+        passed_ms = now_ms - (now_ms if self._updated_ms is None else self._updated_ms)
+        self._updated_ms = now_ms
+        gained = passed_ms * RESPONSES_PER_SECOND / 1000
+        self._available = min(self._available + gained, float(RESPONSES_PER_SECOND)) - 1
+        return (
+            0 if self._available >= 0 else int(-self._available * 1000 / RESPONSES_PER_SECOND) + 1
+        )
+
+
 class MetricsServer:
     """Serves one registry until closed."""
 
@@ -43,9 +60,9 @@ class MetricsServer:
         self._clock = clock
         self._server: asyncio.Server | None = None
         self._connections = 0
-        self._rate = CreationRate()
+        self._rate = ResponseRate()
         self._page = b""
-        self._rendered_ms: int | None = None
+        self._rendered_ms: MonoMs | None = None
         self._rendering: asyncio.Future[bytes] | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -91,8 +108,7 @@ class MetricsServer:
             await writer.drain()
 
     async def _wait_for_rate_limit(self) -> None:
-        wait_ms = self._rate.wait_ms(RESPONSES_PER_SECOND, self._clock.mono_ms())
-        self._rate.count_one()  # counted now, so that the next one waits longer
+        wait_ms = self._rate.count_one(self._clock.mono_ms())
         if wait_ms:
             await asyncio.sleep(wait_ms / 1e3)
 

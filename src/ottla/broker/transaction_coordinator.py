@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.broker.data_plane import DataPlane
 from ottla.broker.memory import memory_shares
@@ -29,7 +29,7 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.ids import TRANSACTION_STATE, BrokerId, ProducerId, TopicPartition
 from ottla.store import paths
 from ottla.store.nodes import TopicNode
-from ottla.store.port import Store
+from ottla.store.port import SessionExpired, Store, StoreUnavailable
 
 APPEND_WITHIN_MS = 5_000
 """How long Kafka waits until a change of a transaction is replicated."""
@@ -70,7 +70,7 @@ def build_transaction_coordinator(
     offsets: OffsetMarkers,
     *,
     cluster: ClusterAccess,
-    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    spawn: Callable[[Coroutine[object, None, None]], asyncio.Task[None] | None],
     memory_bytes: int = 8 << 30,
 ) -> TransactionCoordinator:
     settings = config.current
@@ -121,7 +121,7 @@ async def find_deleted(
     """Those that neither the metadata cache nor the metadata store has.
 
     The cache alone does not tell: after a start it is incomplete for a while, and the partition may
-    be on other brokers only.
+    be on other brokers only. While the store cannot be asked, nothing counts as deleted.
     """
     image = metadata.image
     unknown: dict[str, list[TopicPartition]] = {}
@@ -130,7 +130,10 @@ async def find_deleted(
             unknown.setdefault(partition.topic, []).append(partition)
     deleted: set[TopicPartition] = set()
     for topic, missing in unknown.items():
-        node = await store.get(paths.topic(topic))
+        try:
+            node = await store.get(paths.topic(topic))
+        except (StoreUnavailable, SessionExpired):
+            break
         existing = () if node is None else TopicNode.decode(node.data).partitions
         deleted.update(partition for partition in missing if partition.partition not in existing)
     return frozenset(deleted)

@@ -5,7 +5,7 @@ warnings as text, or a `UserError` that names the key.
 
 - `settings`    how settings are declared: one typed line each; parsing, bounds, documentation
 - `broker`      every setting of a broker, and the rules between them; made up of
-  `network`, `logs`, `replication`, `coordination` and `security`
+  `network`, `logs`, `replication`, `zookeeper`, `coordination` and `security`
 - `tls`, `sasl`  settings of TLS and SASL, shared by brokers and clients
 - `topic`       every setting of a topic, and the broker setting each one falls back to
 - `group`       every setting of a single group, and the broker setting each one falls back to

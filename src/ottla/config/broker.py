@@ -1,13 +1,13 @@
 """Every setting of a broker, and the rules between them.
 
-The settings of each concern are in `network`, `logs`, `replication`, `coordination` and
-`security`; this module has those of the broker as a whole. Defaults are Kafka 4.3's but for
+The settings of each concern are in `network`, `logs`, `replication`, `zookeeper`, `coordination`
+and `security`; this module has those of the broker as a whole. Defaults are Kafka 4.3's but for
 `broker.id`, `log.dir`, `group.coordinator.rebalance.protocols`, `socket.receive.buffer.bytes`,
 `transaction.two.phase.commit.enable` and settings marked "Ours"; `tests/interop` compares them.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from ottla.config.coordination import CoordinationSettings
 from ottla.config.listener_settings import OfListeners
@@ -16,12 +16,18 @@ from ottla.config.logs import HOUR_MS, LogSettings
 from ottla.config.network import NetworkSettings
 from ottla.config.replication import ReplicationSettings
 from ottla.config.security import SecuritySettings
-from ottla.config.settings import AtLeast, Doc
+from ottla.config.settings import AtLeast, Doc, TypedValue
+from ottla.config.zookeeper import ZooKeeperSettings
 from ottla.model.errors import UserError
 
 
 class BrokerConfig(
-    NetworkSettings, LogSettings, ReplicationSettings, CoordinationSettings, SecuritySettings
+    NetworkSettings,
+    LogSettings,
+    ReplicationSettings,
+    ZooKeeperSettings,
+    CoordinationSettings,
+    SecuritySettings,
 ):
     broker_id: Annotated[int, AtLeast(-1), Doc("The id of this broker; -1 generates one.")] = 0
     broker_id_generation_enable: Annotated[bool, Doc("Allow generated broker ids.")] = True
@@ -40,7 +46,7 @@ class BrokerConfig(
     of_listeners: OfListeners
     """Settings of single listeners."""
 
-    def __init__(self, *, of_listeners: OfListeners | None = None, **values: Any) -> None:
+    def __init__(self, *, of_listeners: OfListeners | None = None, **values: TypedValue) -> None:
         super().__init__(**values)
         self.__dict__["of_listeners"] = of_listeners or OfListeners.of({})
 
@@ -52,7 +58,10 @@ class BrokerConfig(
 
     def check(self) -> None:
         """The rules between settings; each error names the setting to change."""
-        rules = (self._id_rules(), self._log_rules(), self._wait_rules(), self._access_rules())
+        rules = (
+            self._id_rules(), self._log_rules(), self._wait_rules(), self._access_rules(),
+            self._zookeeper_rules(),
+        )  # fmt: skip
         for error in rules:
             if error:
                 raise UserError(error)

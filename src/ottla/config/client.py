@@ -10,9 +10,9 @@ through `from_options`.
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Annotated, Final, NamedTuple, Self
 
-from ottla.config.listeners import PROTOCOLS, WITH_LOGIN
+from ottla.config.listeners import PROTOCOLS
 from ottla.config.sasl import SaslClientSettings
 from ottla.config.settings import (
     INT_MAX,
@@ -23,6 +23,8 @@ from ottla.config.settings import (
     Matches,
     OneOf,
     Setting,
+    TypedValue,
+    Value,
     Words,
 )
 from ottla.config.tls import TlsSettings
@@ -88,10 +90,10 @@ class ClientConfig(TlsSettings, SaslClientSettings):
 
     @classmethod
     def from_options(
-        cls, options: Mapping[str, Any], config: Mapping[str, Any] | None = None
+        cls, options: Mapping[str, object], config: Mapping[str, object] | None = None
     ) -> Self:
         """Settings from keyword arguments (underscores) and from `config` (Kafka's names)."""
-        values: dict[str, Any] = {}
+        values: dict[str, TypedValue] = {}
         for attribute, value in options.items():
             setting = cls._setting(attribute.replace("_", "."), attribute, spell=_as_argument)
             values[setting.attribute] = _value(setting, value)
@@ -110,11 +112,6 @@ class ClientConfig(TlsSettings, SaslClientSettings):
         """The rules between settings; a subclass adds its own."""
         if not self.addresses:
             raise UserError("bootstrap.servers='': expected host:port, such as localhost:9092")
-        if self.security_protocol in WITH_LOGIN and self.sasl_mechanism == "GSSAPI":
-            raise UserError(
-                "sasl.mechanism=GSSAPI: not offered; expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 "
-                "or OAUTHBEARER"
-            )
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -367,7 +364,7 @@ def _as_argument(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _value(setting: Setting, value: Any) -> Any:
+def _value(setting: Setting, value: object) -> Value:
     """A Python value for a setting: text, or a value of the setting's type."""
     if value is None:
         return setting.default

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ottla.config.network import NetworkSettings
-from ottla.config.sasl import KNOWN_MECHANISMS, SaslServerSettings
+from ottla.config.sasl import MECHANISMS, SaslServerSettings
 from ottla.config.security import SecuritySettings
 from ottla.config.settings import Setting
 from ottla.config.tls import TlsSettings
@@ -29,7 +29,7 @@ _OFFERED: Final[Mapping[str, Setting]] = {
 }
 _NAME: Final = re.compile(
     r"listener\.name\.(?P<listener>[a-z0-9_-]+)\."
-    rf"(?:(?P<mechanism>{'|'.join(KNOWN_MECHANISMS).lower()})\.)?"
+    rf"(?:(?P<mechanism>{'|'.join(MECHANISMS).lower()})\.)?"
     rf"(?P<base>{'|'.join(map(re.escape, _OFFERED))})"
 )
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener_settings import base_name, is_of_listener
+from ottla.config.listeners import WITH_LOGIN, Listeners
 from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
@@ -54,7 +55,8 @@ def load(
     listener_names = filter(is_of_listener, combined)
     texts, warnings = translate(combined, [*BrokerConfig.SETTINGS, *listener_names])
     config = BrokerConfig.parse(texts)
-    return Loaded(config, texts, [*warnings, *warnings_of_no_effect(config, texts)])
+    warnings += [*warnings_of_no_effect(config, texts), *warnings_of_access(config)]
+    return Loaded(config, texts, warnings)
 
 
 def warnings_of_no_effect(config: BrokerConfig, texts: Mapping[str, str]) -> Iterator[str]:
@@ -63,6 +65,18 @@ def warnings_of_no_effect(config: BrokerConfig, texts: Mapping[str, str]) -> Ite
         setting = BrokerConfig.SETTINGS[base_name(name)]
         if setting.no_effect and config.value(name) != setting.default:
             yield f"{name} has no effect: {setting.no_effect}"
+
+
+def warnings_of_access(config: BrokerConfig) -> Iterator[str]:
+    """A line where secrets stand in a place that everybody may read."""
+    protocols = {endpoint.protocol for endpoint in Listeners.of(config).bound}
+    mechanisms = config.sasl_enabled_mechanisms
+    with_scram = protocols & set(WITH_LOGIN) and any("SCRAM" in name for name in mechanisms)
+    if config.zookeeper_connect and not config.zookeeper_set_acl and with_scram:
+        yield (
+            "zookeeper.set.acl=false: everybody who reaches ZooKeeper can read and change the "
+            "credentials of users; log in to it and set zookeeper.set.acl=true"
+        )
 
 
 def read_file(path: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Settings of replication, elections and the metadata store."""
+"""Settings of replication and elections."""
 
 from typing import Annotated, Final
 
@@ -8,16 +8,12 @@ from ottla.config.settings import (
     Doc,
     Dynamic,
     Long,
-    Matches,
     NoEffect,
     OneOf,
     Settings,
 )
 
 _CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
-_SERVER: Final = r"(\[[0-9A-Fa-f:.]+\]|[^\s,/:\[\]]+)(:[0-9]{1,5})?"
-_ENSEMBLE: Final = rf"{_SERVER}(,{_SERVER})*(/[^\s/]+)*/?"
-
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
@@ -120,20 +116,3 @@ class ReplicationSettings(Settings):
     controlled_shutdown_retry_backoff_ms: Annotated[
         Long, AtLeast(0), Doc("Wait between those tries.")
     ] = 5_000
-
-    zookeeper_connect: Annotated[
-        str | None,
-        Matches(_ENSEMBLE, "host:port[,host:port…][/path]"),
-        Doc("ZooKeeper ensemble host:port[,…][/path] of a cluster; not set: the embedded store."),
-    ] = None
-    zookeeper_session_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Session timeout after which ZooKeeper considers this broker dead.")
-    ] = 18_000
-    zookeeper_connection_timeout_ms: Annotated[
-        int | None,
-        AtLeast(1),
-        Doc("Longest wait for the store at start; the session's timeout if unset."),
-    ] = None
-    zookeeper_max_in_flight_requests: Annotated[
-        int, AtLeast(1), Doc("Unanswered requests to ZooKeeper."), _CLUSTERS
-    ] = 10

@@ -33,12 +33,9 @@ REPLACED: Final[Mapping[str, str]] = {
 _KRAFT: Final = "the metadata store takes the place of KRaft"
 _JAVA: Final = "Java classes cannot be loaded"
 _QUOTA: Final = "quotas are not offered"
-_KERBEROS: Final = "GSSAPI is not offered"
 _LOGIN: Final = "tokens are read when a connection is made"
 _TIERED: Final = "tiered storage is not offered"
 _METRICS: Final = "metrics are read from metrics.port"
-_ZK_ACL: Final = "nodes in ZooKeeper have no ACLs"
-_ZK_TLS: Final = "ZooKeeper is reached without TLS"
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "alter.config.policy.class.name": _JAVA,
@@ -69,7 +66,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "principal.builder.class": _JAVA,
     "process.roles": _KRAFT,
     "remote.": _TIERED,
-    "sasl.kerberos.": _KERBEROS,
     "sasl.login.class": _JAVA,
     "sasl.login.connect.timeout.ms": _LOGIN,
     "sasl.login.read.timeout.ms": _LOGIN,
@@ -89,10 +85,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "telemetry.": _METRICS,
     "unclean.leader.election.interval.ms": _KRAFT,
     "unstable.": "every offered version is stable",
-    "zookeeper.clientCnxnSocket": _ZK_TLS,
     "zookeeper.metadata.migration.": _KRAFT,
-    "zookeeper.set.acl": _ZK_ACL,
-    "zookeeper.ssl.": _ZK_TLS,
 }
 """A name that ends in a dot stands for all names with that prefix."""
 

@@ -19,8 +19,7 @@ from ottla.config.settings import (
     Words,
 )
 
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-KNOWN_MECHANISMS: Final = (*MECHANISMS, "GSSAPI")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 HANDLERS: Final = (
     "",
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
@@ -28,6 +27,7 @@ HANDLERS: Final = (
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
+_TICKETS: Final = NoEffect("tickets are renewed from the key table by the Kerberos library")
 _HANDLER: Final = NoEffect("no class is loaded by name; the login module decides")
 
 
@@ -40,9 +40,28 @@ class SaslSettings(Settings):
         Dynamic("broker"),
         Doc("A login module of Kafka and its options, as one JAAS line."),
     ] = None
+    java_security_auth_login_config: Annotated[
+        str | None,
+        Doc(
+            "Ours, Java's system property. JAAS file: KafkaServer, KafkaClient, Client (ZooKeeper)."
+        ),
+    ] = None
     sasl_login_callback_handler_class: Annotated[
         str | None, Type.CLASS, OneOf(HANDLERS), _HANDLER
     ] = None
+    sasl_kerberos_service_name: Annotated[
+        str | None, Dynamic("broker"), Doc("Name of the brokers' service in Kerberos.")
+    ] = None
+    sasl_kerberos_kinit_cmd: Annotated[str, Dynamic("broker"), _TICKETS] = "/usr/bin/kinit"
+    sasl_kerberos_ticket_renew_window_factor: Annotated[
+        float, AtLeast(0), Dynamic("broker"), _TICKETS
+    ] = 0.8
+    sasl_kerberos_ticket_renew_jitter: Annotated[float, AtLeast(0), Dynamic("broker"), _TICKETS] = (
+        0.05
+    )
+    sasl_kerberos_min_time_before_relogin: Annotated[
+        Long, AtLeast(0), Dynamic("broker"), _TICKETS
+    ] = 60_000
     sasl_oauthbearer_scope_claim_name: Annotated[
         str, Doc("Claim of a token that lists its scopes.")
     ] = "scope"
@@ -61,16 +80,21 @@ class SaslSettings(Settings):
 class SaslServerSettings(SaslSettings):
     sasl_enabled_mechanisms: Annotated[
         Words,
-        OneOf(KNOWN_MECHANISMS),
+        OneOf(MECHANISMS),
         Dynamic("broker"),
         Doc("Mechanisms that clients may log in with."),
     ] = ("GSSAPI",)
     sasl_mechanism_inter_broker_protocol: Annotated[
         str,
-        OneOf(KNOWN_MECHANISMS),
+        OneOf(MECHANISMS),
         Dynamic("broker"),
         Doc("Mechanism that this broker logs in to other brokers with."),
     ] = "GSSAPI"
+    sasl_kerberos_principal_to_local_rules: Annotated[
+        Words,
+        Dynamic("broker"),
+        Doc("How the name in a Kerberos ticket becomes a user; the first rule for it counts."),
+    ] = ("DEFAULT",)
     sasl_server_max_receive_size: Annotated[
         int, Between(1, 524_288), Doc("Largest request of a client that is not logged in.")
     ] = 524_288
@@ -80,9 +104,6 @@ class SaslServerSettings(SaslSettings):
     connections_max_reauth_ms: Annotated[
         Long, AtLeast(0), Doc("A client must log in again after this long; 0: never.")
     ] = 0
-    java_security_auth_login_config: Annotated[
-        str | None, Doc("Ours, a system property of Java. A JAAS file with a section KafkaServer.")
-    ] = None
     sasl_oauthbearer_jwks_endpoint_url: Annotated[
         str | None, Doc("Keys that tokens are signed with: an https address, or a file.")
     ] = None
@@ -105,7 +126,7 @@ class SaslServerSettings(SaslSettings):
 
 class SaslClientSettings(SaslSettings):
     sasl_mechanism: Annotated[
-        str, OneOf(KNOWN_MECHANISMS), Doc("Mechanism to log in to brokers with.")
+        str, OneOf(MECHANISMS), Doc("Mechanism to log in to brokers with.")
     ] = "GSSAPI"
     sasl_username: Annotated[
         str | None, Doc("Ours. User of PLAIN and SCRAM, instead of a JAAS line.")

@@ -48,6 +48,8 @@ class InvalidValue(UserError):
 
 Scope: TypeAlias = Literal["broker", "cluster"]
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+TypedValue: TypeAlias = Any
+"""A value of the type that its setting declares, where that is known only by the setting's name."""
 
 
 class Type(IntEnum):
@@ -87,9 +89,9 @@ class Dynamic:
 
 
 class Check(Protocol):
-    def allows(self, value: Any) -> bool: ...
+    def allows(self, value: object) -> bool: ...
 
-    def fault(self, value: Any) -> tuple[Any, str]:
+    def fault(self, value: object) -> tuple[object, str]:
         """The part of `value` that is not allowed, and why: Kafka's form."""
 
     def __str__(self) -> str: ...
@@ -268,7 +270,9 @@ class Setting(NamedTuple):
             return "Expected value to be either true or false"
         return f"Not a number of type {self.kind.name}"
 
-    def _error(self, text: str, expected: str, source: str, fault: tuple[Any, str]) -> InvalidValue:
+    def _error(
+        self, text: str, expected: str, source: str, fault: tuple[object, str]
+    ) -> InvalidValue:
         displayed = "[hidden]" if self.sensitive else repr(text)
         location = f" ({source})" if source else ""
         value, reason = fault
@@ -325,7 +329,7 @@ class Settings:
         return cls(**cls.read(texts, source=source))
 
     @classmethod
-    def read(cls, texts: Mapping[str, str], *, source: str = "") -> dict[str, Any]:
+    def read(cls, texts: Mapping[str, str], *, source: str = "") -> dict[str, TypedValue]:
         """Attribute and value of each setting among `texts`."""
         return {
             setting.attribute: setting.read(texts[name], source=source)
@@ -341,12 +345,12 @@ class Settings:
     def text(self, name: str) -> str | None:
         return self.SETTINGS[name].show(self.value(name))
 
-    def changed(self, **values: Any) -> Self:
+    def changed(self, **values: Value) -> Self:
         """The same settings but for these."""
         return type(self)(**{**self.__dict__, **values})
 
 
-def _declared(attribute: str, annotation: Any, default: Value) -> Setting:
+def _declared(attribute: str, annotation: object, default: Value) -> Setting:
     base, *marks = get_args(annotation)
     members = get_args(base)
     optional = NoneType in members
@@ -370,12 +374,12 @@ def _declared(attribute: str, annotation: Any, default: Value) -> Setting:
         default=default,
         checks=tuple(mark for mark in marks if hasattr(mark, "allows")),
         scope=scopes[-1] if scopes else None,
-        doc=f"{doc} No effect here: {no_effect}." if no_effect else doc,
+        doc=f"{doc} No effect here: {no_effect}.".lstrip() if no_effect else doc,
         no_effect=no_effect,
     )
 
 
-def _is_annotated(annotation: Any) -> bool:
+def _is_annotated(annotation: object) -> bool:
     return get_origin(annotation) is Annotated
 
 

@@ -5,7 +5,7 @@ A topic stores only its overrides; all else follows the broker, at run time too.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.logs import CODECS, HOUR_MS, NO_PREALLOCATION, SEGMENT_BYTES_MIN
@@ -18,6 +18,7 @@ from ottla.config.settings import (
     Matches,
     OneOf,
     Settings,
+    TypedValue,
     Words,
 )
 from ottla.model.errors import UserError
@@ -186,9 +187,9 @@ class TopicConfig(Settings):
             )
 
     @classmethod
-    def _inherited(cls, broker: BrokerConfig) -> dict[str, Any]:
+    def _inherited(cls, broker: BrokerConfig) -> dict[str, TypedValue]:
         """Only what differs from our own default, so that an instance stays small."""
-        values: dict[str, Any] = {}
+        values: dict[str, TypedValue] = {}
         for name, synonyms in SYNONYMS.items():
             setting = cls.SETTINGS[name]
             attribute = _DERIVED.get(name) or broker.SETTINGS[synonyms[0]].attribute

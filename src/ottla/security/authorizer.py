@@ -4,6 +4,7 @@ Owns the ACLs in force and a cache of decisions. Every denial is a line in the a
 (`ottla.security.audit`). Never knows where ACLs are stored, nor what an API does.
 
 A broker without an authorizer has an `Authorizer` as well, one that allows everything.
+`version` changes whenever an ACL does, so that others can keep what they derived from them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Requester(Protocol):
 class Authorizer:
     """Decides by ACLs, or allows everything if it is not in force."""
 
-    __slots__ = ("_decisions", "_open_by_default", "_super_users", "in_force", "rules")
+    __slots__ = ("_decisions", "_open_by_default", "_super_users", "in_force", "rules", "version")
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Authorizer:
         open_by_default: bool = False,
     ) -> None:
         self.in_force = in_force
+        self.version = 0
         self.rules: Rules | None = None
         """None until they have been read: only super users and brokers are authorized."""
         self._super_users = frozenset(super_users)
@@ -51,6 +53,7 @@ class Authorizer:
         """Use these ACLs from now on."""
         self.rules = rules
         self._decisions.clear()
+        self.version += 1
 
     def allows(
         self,

@@ -12,7 +12,7 @@ import hmac
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.sasl.scram import (
     HASHES,
@@ -41,15 +41,15 @@ class Token(NamedTuple):
     owner: str
     requester: str
     renewers: tuple[str, ...]
-    issued_ms: int
-    max_ms: int
-    expires_ms: int
+    issued_ms: WallMs
+    max_ms: WallMs
+    expires_ms: WallMs
 
     def concerns(self, principal: str) -> bool:
         """Whether the principal owns it, asked for it or may renew it."""
         return principal in (self.owner, self.requester) or principal in self.renewers
 
-    def has_expired(self, now_ms: int) -> bool:
+    def has_expired(self, now_ms: WallMs) -> bool:
         return min(self.max_ms, self.expires_ms) < now_ms
 
 
@@ -62,32 +62,32 @@ class NewToken(NamedTuple):
     lifetime_ms: int = -1
 
 
-def created(new: NewToken, id_bytes: bytes, now_ms: int, lifetimes: TokenLifetimes) -> Token:
+def created(new: NewToken, id_bytes: bytes, now_ms: WallMs, lifetimes: TokenLifetimes) -> Token:
     limit_ms = lifetimes.max_ms
     lifetime_ms = limit_ms if new.lifetime_ms <= 0 else min(new.lifetime_ms, limit_ms)
-    max_ms = now_ms + lifetime_ms
-    expires_ms = min(max_ms, now_ms + lifetimes.renewal_ms)
+    max_ms = WallMs(now_ms + lifetime_ms)
+    expires_ms = WallMs(min(max_ms, now_ms + lifetimes.renewal_ms))
     id = base64.urlsafe_b64encode(id_bytes).rstrip(b"=").decode()
     return Token(id, new.owner, new.requester, new.renewers, now_ms, max_ms, expires_ms)
 
 
 def renewed(
-    token: Token, principal: str, period_ms: int, now_ms: int, lifetimes: TokenLifetimes
+    token: Token, principal: str, period_ms: int, now_ms: WallMs, lifetimes: TokenLifetimes
 ) -> Token:
     """The token with a later expiry, but never beyond its maximum; KafkaError."""
     _check_may_change(token, principal)
     _check_valid(token, now_ms)
     period_ms = lifetimes.renewal_ms if period_ms < 0 else period_ms
-    return token._replace(expires_ms=min(token.max_ms, now_ms + period_ms))
+    return token._replace(expires_ms=WallMs(min(token.max_ms, now_ms + period_ms)))
 
 
-def expired(token: Token, principal: str, period_ms: int, now_ms: int) -> Token | None:
+def expired(token: Token, principal: str, period_ms: int, now_ms: WallMs) -> Token | None:
     """The token with another expiry; None: it ends at once. KafkaError."""
     _check_may_change(token, principal)
     if period_ms < 0:
         return None
     _check_valid(token, now_ms)
-    return token._replace(expires_ms=min(token.max_ms, now_ms + period_ms))
+    return token._replace(expires_ms=WallMs(min(token.max_ms, now_ms + period_ms)))
 
 
 def _check_may_change(token: Token, principal: str) -> None:
@@ -95,7 +95,7 @@ def _check_may_change(token: Token, principal: str) -> None:
         raise KafkaError(ErrorCode.delegation_token_owner_mismatch)
 
 
-def _check_valid(token: Token, now_ms: int) -> None:
+def _check_valid(token: Token, now_ms: WallMs) -> None:
     if token.has_expired(now_ms):
         raise KafkaError(ErrorCode.delegation_token_expired)
 

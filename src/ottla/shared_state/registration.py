@@ -14,7 +14,7 @@ from contextlib import suppress
 from random import Random
 from typing import Final
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.store import paths
@@ -105,7 +105,7 @@ class Registration:
         """
         if patience_ms is not None:
             self._patience_ms = patience_ms
-        deadline = self._clock.mono_ms() + self._patience_ms
+        deadline = MonoMs(self._clock.mono_ms() + self._patience_ms)
         data = self._node().encode()
         while True:
             try:

@@ -14,4 +14,5 @@ ZooKeeper's model with Kafka's paths. Nothing above knows which backend is used.
 - `embedded`         the tree in a SQLite file inside the broker: the backend of a single node
 - `sqlite_database`  that file: schema, opening, writing
 - `zookeeper`        the tree on a ZooKeeper ensemble: the backend of a cluster
+- `zookeeper_connection`  its sockets, its login, the ACLs of its nodes
 """

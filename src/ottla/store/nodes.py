@@ -10,9 +10,10 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as BadBase64
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
+from ottla.model.clock import WallMs
 from ottla.model.ids import (
     NO_TOPIC_ID,
     BrokerId,
@@ -23,6 +24,9 @@ from ottla.model.ids import (
     TopicPartition,
 )
 
+JsonObject: TypeAlias = dict[str, Any]
+"""A node's data; each class of node checks what it reads of it."""
+
 
 class BadNode(ValueError):
     """The data of a node cannot be parsed."""
@@ -32,7 +36,7 @@ class ControllerNode(NamedTuple):
     """/controller, ephemeral: who is the controller."""
 
     broker: BrokerId
-    timestamp_ms: int
+    timestamp_ms: WallMs
 
     def encode(self) -> bytes:
         return dump({"version": 1, "brokerid": self.broker, "timestamp": str(self.timestamp_ms)})
@@ -40,7 +44,7 @@ class ControllerNode(NamedTuple):
     @classmethod
     def decode(cls, data: bytes) -> Self:
         fields = load(data, "brokerid", "timestamp")
-        return cls(BrokerId(fields["brokerid"]), int(fields["timestamp"]))
+        return cls(BrokerId(fields["brokerid"]), WallMs(int(fields["timestamp"])))
 
 
 class ControllerEpochNode(NamedTuple):
@@ -84,7 +88,7 @@ class BrokerNode(NamedTuple):
     """/brokers/ids/<id>, ephemeral: a live broker. Its creation number is the broker's epoch."""
 
     endpoints: tuple[EndpointNode, ...]
-    timestamp_ms: int
+    timestamp_ms: WallMs
     rack: str | None = None
     log_dirs: LogDirsNode | None = None
     """Not Kafka's: only if log directories were lost, those that the broker has now."""
@@ -115,7 +119,7 @@ class BrokerNode(NamedTuple):
         log_dirs = fields.get("log_dirs")
         return cls(
             endpoints,
-            int(fields["timestamp"]),
+            WallMs(int(fields["timestamp"])),
             fields.get("rack"),
             None if log_dirs is None else LogDirsNode.of(log_dirs),
         )
@@ -328,7 +332,7 @@ def dump(fields: Mapping[str, object]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def load(data: bytes, *required: str) -> dict[str, Any]:
+def load(data: bytes, *required: str) -> JsonObject:
     try:
         fields = json.loads(data)
     except ValueError as error:
@@ -347,7 +351,7 @@ def _assignment(listed: Mapping[str, Sequence[int]]) -> dict[int, tuple[BrokerId
     return dict(sorted(pairs))
 
 
-def _partition(item: Mapping[str, Any]) -> TopicPartition:
+def _partition(item: JsonObject) -> TopicPartition:
     try:
         return TopicPartition(item["topic"], item["partition"])
     except KeyError as error:

@@ -6,11 +6,13 @@ of a token is derived from its id.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
+from ottla.model.clock import WallMs
 from ottla.store import paths
 from ottla.store.nodes import BadNode, dump, load
 
+TIMESTAMPS: Final = ("issueTimestamp", "maxTimestamp", "expiryTimestamp")
 VERSION: Final = 3
 """Kafka 3.9's; 1 and 2 have no requester, who is the owner."""
 
@@ -22,9 +24,9 @@ class TokenNode(NamedTuple):
     owner: str
     requester: str
     renewers: tuple[str, ...]
-    issued_ms: int
-    max_ms: int
-    expires_ms: int
+    issued_ms: WallMs
+    max_ms: WallMs
+    expires_ms: WallMs
 
     def encode(self) -> bytes:
         return dump(
@@ -43,15 +45,15 @@ class TokenNode(NamedTuple):
     @classmethod
     def decode(cls, data: bytes) -> Self:
         fields = load(data, "version", "owner", "renewers", "tokenId")
-        times: list[Any] = [fields.get(f"{name}Timestamp") for name in ("issue", "max", "expiry")]
         try:
             if not 1 <= fields["version"] <= VERSION or not all(
-                type(each) is int for each in times
+                type(fields.get(name)) is int for name in TIMESTAMPS
             ):
                 raise BadNode("invalid delegation token: unknown version or no timestamps")
             owner = paths.plain(fields["owner"])
-            requester = paths.plain(fields.get("tokenRequester", fields["owner"]))
+            requester = paths.plain(fields.get("tokenRequester") or fields["owner"])
             renewers = tuple(map(paths.plain, fields["renewers"]))
+            times = (WallMs(fields[name]) for name in TIMESTAMPS)
             return cls(str(fields["tokenId"]), owner, requester, renewers, *times)
         except (AttributeError, TypeError) as error:
             raise BadNode(f"invalid delegation token: {data[:100]!r}") from error

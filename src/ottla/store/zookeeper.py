@@ -17,10 +17,11 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
+    AuthFailedError,
     BadVersionError,
     KazooException,
     NoChildrenForEphemeralsError,
@@ -34,7 +35,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
-from kazoo.protocol.states import EventType, KazooState, WatchedEvent
+from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
 
 from ottla.store.paths import ancestors
 from ottla.store.port import (
@@ -57,7 +58,10 @@ from ottla.store.port import (
     StoreUnavailable,
     Watch,
 )
+from ottla.store.zookeeper_connection import ConnectionHandler, ZooKeeperSecurity, client_log
 
+KazooReply: TypeAlias = Any
+"""Of kazoo, which has no types: it differs by the call."""
 log = logging.getLogger(__name__)
 
 _REFUSALS: Final[dict[type[Exception], type[StoreError]]] = {
@@ -86,15 +90,24 @@ _RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1
 
 class ZooKeeperStore(Store):
     def __init__(
-        self, connect: str, *, session_timeout_ms: int, connection_timeout_ms: int | None = None
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int,
+        connection_timeout_ms: int | None = None,
+        security: ZooKeeperSecurity | None = None,
     ) -> None:
         hosts, _, chroot = connect.partition("/")
         self._chroot = f"/{chroot.strip('/')}".rstrip("/")
         self._connect_s = (connection_timeout_ms or session_timeout_ms) / 1000
         self._overdue_s = session_timeout_ms / 1000 * (1 - _SILENCE)
+        self._security = security or ZooKeeperSecurity()
+        self._handler = ConnectionHandler(self._security.wrap)
         self._client = KazooClient(
-            hosts=hosts, timeout=session_timeout_ms / 1000, connection_retry=_RECONNECT
-        )
+            hosts=hosts, timeout=session_timeout_ms / 1000, connection_retry=_RECONNECT,
+            handler=self._handler, sasl_options=self._security.sasl_options, logger=client_log(),
+            use_ssl=self._security.wrap is not None,
+        )  # fmt: skip
         self._opened = False
         self._state = Session.EXPIRED
         self._sessions: list[int] = []
@@ -102,6 +115,8 @@ class ZooKeeperStore(Store):
         self._connected = asyncio.Event()
         """Whether kazoo is connected; after an expiry it opens the next session itself."""
         self._overdue: asyncio.TimerHandle | None = None
+        self._login_failed = False
+        """kazoo has given up, for that reason; set on a thread of its own."""
 
     @property
     def sessions(self) -> Sequence[int]:
@@ -111,6 +126,9 @@ class ZooKeeperStore(Store):
         if not self._opened:
             await self._open()
             self._opened = True
+        elif self._login_failed:
+            self._login_failed = False
+            await asyncio.to_thread(self._restart_client)
         try:
             async with asyncio.timeout(self._connect_s):
                 await self._connected.wait()
@@ -144,7 +162,7 @@ class ZooKeeperStore(Store):
         self._check(ops[0].path)
         transaction = self._client.transaction()
         for op in ops:
-            _add(transaction, op)
+            self._add(transaction, op)
         replies = await _reply(transaction.commit_async(), ops[0].path)
         _raise_refusal(ops, replies)
         return [_result(op, reply) for op, reply in zip(ops, replies, strict=True)]
@@ -165,6 +183,8 @@ class ZooKeeperStore(Store):
         loop = asyncio.get_running_loop()
 
         def listen(state: str) -> None:
+            if self._client.client_state == KeeperState.AUTH_FAILED:
+                self._login_failed = True
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._on_kazoo_state, state)
 
@@ -175,18 +195,40 @@ class ZooKeeperStore(Store):
                 await self._connected.wait()
                 await self._create_chroot()
         except (TimeoutError, StoreUnavailable, StoreError) as error:
+            self._login_failed |= isinstance(error.__cause__, AuthFailedError)
+            reason = self._no_reply()
             self._client.remove_listener(listen)
             # kazoo's stop waits for its own thread, which may be waiting for the server
             closing = threading.Thread(target=self._close_client, daemon=True)
             closing.start()
             await asyncio.to_thread(closing.join, _CLOSE_S)
-            raise self._no_reply() from error
+            raise reason from error
 
     async def _create_chroot(self) -> None:
         for path in (*ancestors(self._chroot), self._chroot) if self._chroot else ():
             with suppress(NodeExists):
-                await _reply(self._client.create_async(path), path)
+                acl = self._security.acl(path)
+                await _reply(self._client.create_async(path, acl=acl), path)
         self._client.chroot = self._chroot
+
+    def _add(self, transaction: TransactionRequest, op: Op) -> None:
+        match op:
+            case Create():
+                transaction.create(
+                    op.path, op.data, acl=self._security.acl(op.path),
+                    ephemeral=op.ephemeral, sequence=op.sequential,
+                )  # fmt: skip
+            case Set():
+                transaction.set_data(op.path, op.data, op.version)
+            case Delete():
+                transaction.delete(op.path, op.version)
+            case Check():
+                transaction.check(op.path, op.version)
+
+    def _restart_client(self) -> None:
+        """kazoo gives up when a login fails, also if only the connection broke during it."""
+        self._client.stop()
+        self._client.start_async()
 
     def _close_client(self) -> None:
         try:
@@ -196,7 +238,13 @@ class ZooKeeperStore(Store):
             log.warning("connection to ZooKeeper did not close in time; leaving it")
 
     def _no_reply(self) -> StoreUnavailable:
-        return StoreUnavailable(errno.ETIMEDOUT, f"no reply within {self._connect_s:g} s")
+        if self._login_failed:
+            assert self._security.login is not None
+            return StoreUnavailable(
+                errno.EACCES, f"ZooKeeper refused the login of {self._security.login.user}"
+            )
+        reason = "" if self._handler.failure is None else f": {self._handler.failure}"
+        return StoreUnavailable(errno.ETIMEDOUT, f"no reply within {self._connect_s:g} s{reason}")
 
     def _on_kazoo_state(self, state: str) -> None:
         """Called on the event loop when kazoo reports a state."""
@@ -231,7 +279,9 @@ class ZooKeeperStore(Store):
         if self._state is Session.SUSPENDED:
             raise StoreUnavailable(errno.EHOSTUNREACH, "no reply from ZooKeeper", path)
 
-    async def _call(self, call: Callable[..., IAsyncResult], path: str, *rest: object) -> Any:
+    async def _call(
+        self, call: Callable[..., IAsyncResult], path: str, *rest: object
+    ) -> KazooReply:
         self._check(path)
         return await _reply(call(path, *rest), path)
 
@@ -246,7 +296,7 @@ class ZooKeeperStore(Store):
         return on_event
 
 
-async def _reply(call: IAsyncResult, path: str) -> Any:
+async def _reply(call: IAsyncResult, path: str) -> KazooReply:
     """Wait on the event loop for a result that a thread of kazoo's sets."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
@@ -270,12 +320,12 @@ def _translate(error: Exception, path: str, index: int = 0) -> Exception:
     return StoreUnavailable(errno.EIO, f"ZooKeeper: {type(error).__name__}", path)
 
 
-def _node(reply: Any) -> Node:
+def _node(reply: KazooReply) -> Node:
     data, stat = reply
     return Node(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid)
 
 
-def _node_or_none(reply: Any) -> Node | None:
+def _node_or_none(reply: KazooReply) -> Node | None:
     if isinstance(reply, NoNode):
         return None
     if isinstance(reply, BaseException):
@@ -283,19 +333,7 @@ def _node_or_none(reply: Any) -> Node | None:
     return _node(reply)
 
 
-def _add(transaction: TransactionRequest, op: Op) -> None:
-    match op:
-        case Create():
-            transaction.create(op.path, op.data, ephemeral=op.ephemeral, sequence=op.sequential)
-        case Set():
-            transaction.set_data(op.path, op.data, op.version)
-        case Delete():
-            transaction.delete(op.path, op.version)
-        case Check():
-            transaction.check(op.path, op.version)
-
-
-def _raise_refusal(ops: Sequence[Op], replies: Sequence[Any]) -> None:
+def _raise_refusal(ops: Sequence[Op], replies: Sequence[KazooReply]) -> None:
     """One reply of a refused multi is the reason; the others only say that they were undone."""
     for index, reply in enumerate(replies):
         if isinstance(reply, Exception) and not isinstance(
@@ -304,7 +342,7 @@ def _raise_refusal(ops: Sequence[Op], replies: Sequence[Any]) -> None:
             raise _translate(reply, ops[index].path, index)
 
 
-def _result(op: Op, reply: Any) -> Result:
+def _result(op: Op, reply: KazooReply) -> Result:
     match op:
         case Create():
             return str(reply)

@@ -36,14 +36,27 @@ def test_a_file_has_sections_for_listeners_and_comments(tmp_path: Path) -> None:
         external.KafkaServer {{ {PLAIN} required user_bob="3"; }};
         # for clients
         KafkaClient {{ {SCRAM} required username="c" password="4"; }};
+        Client {{ {jaas.DIGEST_MODULE} required username="kafka" password="5"; }};
+        Other {{ org.example.X required; }};
         """
     )
-    sections = jaas.read_file(str(file))
-    assert sections.keys() == {"KafkaServer", "external.KafkaServer", "KafkaClient"}
-    scram = jaas.find(sections["KafkaServer"], "SCRAM-SHA-512")
+    both = jaas.read_section(str(file), "sasl_ssl.KafkaServer", "KafkaServer")
+    assert [entry.mechanism for entry in both] == ["PLAIN", "SCRAM"]
+    scram = jaas.find(both, "SCRAM-SHA-512")
     assert scram is not None
     assert scram.options["username"] == "broker"
-    assert jaas.find(sections["KafkaServer"], "OAUTHBEARER") is None
+    assert jaas.find(both, "OAUTHBEARER") is None
+    [own] = jaas.read_section(str(file), "external.KafkaServer", "KafkaServer")
+    assert own.users == {"bob": "3"}
+    assert jaas.read_section(str(file), "nobody") == ()
+    [client] = jaas.read_section(str(file), "Client", modules=(jaas.DIGEST_MODULE,))
+    assert client.options["username"] == "kafka"
+    with pytest.raises(
+        UserError, match=r"section Other: unsupported login module 'org\.example\.X'"
+    ):
+        jaas.read_section(str(file), "Other")
+    with pytest.raises(UserError, match="section Client: unsupported login module"):
+        jaas.read_section(str(file), "Client")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.security.sasl.exchange import LoginFailed
 from ottla.security.sasl.key_sets import KeySet, check_address
@@ -95,7 +96,7 @@ def test_a_token_that_is_right_names_its_user_and_when_it_expires() -> None:
         (KEYS.token(sub=None), "no claim sub"),
         (KEYS.token(headers={"kid": "k2"}), "unknown key"),
         (Keys().token(), "invalid signature"),
-        (unsecured_token("alice", int(NOW * 1000)), "not signed"),
+        (unsecured_token("alice", WallMs(int(NOW * 1000))), "not signed"),
         ("a.b", "malformed"),
         ("....", "malformed"),
         ("x" * 40_000, "too long"),
@@ -106,10 +107,18 @@ def test_a_token_that_is_not_right_is_refused(token: str, text: str) -> None:
         checker().check(token)
 
 
-def test_an_algorithm_that_the_key_is_not_for_is_refused() -> None:
-    def part(content: object) -> str:
-        return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
+def part(content: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).rstrip(b"=").decode()
 
+
+@pytest.mark.parametrize("key_id", [[], {}, 7, ["k1"]])
+def test_a_token_whose_key_id_is_not_text_is_refused(key_id: object) -> None:
+    header, claims = part({"alg": "RS256", "kid": key_id}), part({"sub": "alice"})
+    with pytest.raises(BadToken, match="malformed"):
+        checker().check(f"{header}.{claims}.AAAA")
+
+
+def test_an_algorithm_that_the_key_is_not_for_is_refused() -> None:
     claims = part({"sub": "alice", "exp": NOW + 60, "aud": "kafka", "iss": "us"})
     for algorithm in ("HS256", "PS256", "ES256", "None"):
         header = part({"alg": algorithm, "kid": "k1"})
@@ -129,7 +138,7 @@ def test_a_key_in_the_tokens_own_header_is_not_used() -> None:
 def test_unsigned_tokens_are_accepted_only_by_an_explicit_setting() -> None:
     rules = TokenRules(unsecured=True)
     now_ms = int(NOW * 1000)
-    assert checker(rules, None).check(unsecured_token("bob", now_ms)).user == "bob"
+    assert checker(rules, None).check(unsecured_token("bob", WallMs(now_ms))).user == "bob"
     with pytest.raises(UserError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
         checker(TokenRules(), None)
 

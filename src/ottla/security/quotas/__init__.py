@@ -1,9 +1,9 @@
 """Client quotas: how much a client may use, and how long it is throttled if it uses more.
 
 Pure: time and usage are arguments. What is measured and where a reply is throttled is in
-`api/throttling.py`; where quotas are stored is in `shared_state/quota_store.py`.
+`api/throttling.py`; where quotas are stored is in `shared_state/quota_store.py`. The formulas are
+in `delay/rates.py`.
 
-- `rates`          Kafka's sampled rate and token bucket, and the delays that follow from them
 - `entities`       users, client ids and IP addresses with quotas, and which of them applies
 - `client_quotas`  the quotas in force and the usage of each client
 - `metrics`        rates and throttle times of clients under a quota

@@ -90,15 +90,17 @@ def applied_quota(quotas: Quotas, quota: Quota, client: Client) -> AppliedQuota 
 
 
 def _levels(client: Client) -> Iterator[tuple[QuotaEntity, Client]]:
-    """In Kafka's order."""
+    """In Kafka's order. To a client without an id only the quotas of users apply."""
     user, client_id = client
     of_user = Client(user, "")
     for named in (user, DEFAULT):
-        yield QuotaEntity(named, client_id), client
-        yield QuotaEntity(named, DEFAULT), client
+        if client_id:
+            yield QuotaEntity(named, client_id), client
+            yield QuotaEntity(named, DEFAULT), client
         yield QuotaEntity(named), of_user
-    yield QuotaEntity(None, client_id), Client("", client_id)
-    yield QuotaEntity(None, DEFAULT), Client("", client_id)
+    if client_id:
+        yield QuotaEntity(None, client_id), Client("", client_id)
+        yield QuotaEntity(None, DEFAULT), Client("", client_id)
 
 
 def connection_rate(quotas: Quotas, ip: str) -> float | None:

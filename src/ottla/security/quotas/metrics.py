@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from ottla.model.clock import MonoMs
 from ottla.model.metrics import Labels, Registry
 from ottla.security.quotas.client_quotas import ClientQuotas, Usage
 from ottla.security.quotas.entities import Quota
@@ -28,7 +29,9 @@ _THROTTLE_TIMES: Final[Mapping[Quota, str]] = {
 }
 
 
-def register_metrics(quotas: ClientQuotas, registry: Registry, now_ms: Callable[[], int]) -> None:
+def register_metrics(
+    quotas: ClientQuotas, registry: Registry, now_ms: Callable[[], MonoMs]
+) -> None:
     for quota, (name, doc) in _RATES.items():
         registry.series(name, doc, _rates(quotas, quota, now_ms))
     for quota, name in _THROTTLE_TIMES.items():
@@ -37,7 +40,7 @@ def register_metrics(quotas: ClientQuotas, registry: Registry, now_ms: Callable[
 
 
 def _rates(
-    quotas: ClientQuotas, quota: Quota, now_ms: Callable[[], int]
+    quotas: ClientQuotas, quota: Quota, now_ms: Callable[[], MonoMs]
 ) -> Callable[[], Iterator[tuple[Labels, float]]]:
     def read() -> Iterator[tuple[Labels, float]]:
         now = now_ms()
@@ -47,7 +50,7 @@ def _rates(
 
 
 def _delays(
-    quotas: ClientQuotas, quota: Quota, now_ms: Callable[[], int]
+    quotas: ClientQuotas, quota: Quota, now_ms: Callable[[], MonoMs]
 ) -> Callable[[], Iterator[tuple[Labels, float]]]:
     def read() -> Iterator[tuple[Labels, float]]:
         return ((labels, used.delay_ms) for labels, used in _labelled(quotas, quota, now_ms()))
@@ -55,9 +58,9 @@ def _delays(
     return read
 
 
-def _labelled(quotas: ClientQuotas, quota: Quota, now_ms: int) -> list[tuple[Labels, Usage]]:
+def _labelled(quotas: ClientQuotas, quota: Quota, now_ms: MonoMs) -> list[tuple[Labels, Usage]]:
     quotas.expire(now_ms)
     return [
         ((("client_id", client.client_id), ("user", client.user)), used)
-        for client, used in quotas.usage(quota)
+        for client, used in quotas.usage(quota, now_ms)
     ]

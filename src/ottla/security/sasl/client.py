@@ -18,6 +18,7 @@ from ottla.model.clock import Clock
 from ottla.model.errors import AuthenticationFailed, UserError
 from ottla.security.sasl import jaas
 from ottla.security.sasl.exchange import ClientExchange
+from ottla.security.sasl.kerberos import KerberosClient, KerberosModule, check_installed
 from ottla.security.sasl.key_sets import check_address, read_address
 from ottla.security.sasl.oauthbearer import BearerClient
 from ottla.security.sasl.plain import PlainClient
@@ -46,13 +47,12 @@ class ClientLogin:
         *,
         modules: Sequence[jaas.Entry] | None = None,
     ) -> None:
-        """`modules`: instead of those of `sasl.jaas.config`."""
+        """`modules`: instead of those of `sasl.jaas.config` or the JAAS file."""
         self.mechanism = settings.sasl_mechanism
         self._settings = settings
         self._clock = clock
         self._nonce = nonce
-        text = settings.sasl_jaas_config
-        entries = modules or (() if text is None else jaas.parse_line(text))
+        entries = _login_modules(settings) if modules is None else modules
         entry = jaas.find(entries, self.mechanism)
         if entries and entry is None:
             raise UserError(
@@ -62,12 +62,18 @@ class ClientLogin:
         self._options = {} if entry is None else dict(entry.options)
         if self.mechanism == "OAUTHBEARER":
             self._token = self._token_source()
+        elif self.mechanism == "GSSAPI":
+            self._kerberos = KerberosModule.of(self._options, settings.sasl_kerberos_service_name)
+            check_installed()
         else:
             self._user = self._user_password()
 
-    def exchange(self) -> ClientExchange:
+    def exchange(self, host: str) -> ClientExchange:
+        """A new login to the broker on this host."""
         if self.mechanism == "OAUTHBEARER":
             return BearerClient(self._token)
+        if self.mechanism == "GSSAPI":
+            return KerberosClient(self._kerberos, host)
         user, password = self._user
         if self.mechanism == "PLAIN":
             return PlainClient(user, password)
@@ -111,6 +117,13 @@ class ClientLogin:
             return unsecured_token(user, self._clock.wall_ms())
 
         return new_unsecured_token
+
+
+def _login_modules(settings: SaslClientSettings) -> Sequence[jaas.Entry]:
+    if settings.sasl_jaas_config is not None:
+        return jaas.parse_line(settings.sasl_jaas_config)
+    path = settings.java_security_auth_login_config
+    return () if path is None else jaas.read_section(path, "KafkaClient")
 
 
 async def _fetched_token(url: str, options: dict[str, str]) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, Protocol
 
+from ottla.model.clock import WallMs
+
 SENTENCE: Final = (
     "Authentication failed during authentication due to invalid credentials with SASL mechanism "
 )
@@ -27,7 +29,7 @@ class Step(NamedTuple):
 
     token: bytes
     user: str | None = None
-    expires_ms: int | None = None
+    expires_ms: WallMs | None = None
     """When the credential expires, on the clock for stamping."""
     by_token: bool = False
     """Whether the client logged in with a delegation token of this user."""
@@ -36,8 +38,12 @@ class Step(NamedTuple):
 class ServerExchange(Protocol):
     """One login, on the broker's side."""
 
+    @property
+    def blocks(self) -> bool:
+        """Whether `evaluate` may take long, and has to run on a thread."""
+
     def evaluate(self, token: bytes) -> Step:
-        """The next step, or LoginFailed."""
+        """The next step, or LoginFailed. Disconnect: the client may try again."""
 
 
 class ClientExchange(Protocol):

@@ -1,4 +1,4 @@
-"""JAAS lines and files, for Kafka's own login modules only. Pure but for `read_file`.
+"""JAAS lines and files, for Kafka's own login modules only. Pure but for `read_section`.
 
 Owns: the syntax, and which login module stands for which mechanism. Never loads a class: another
 module is a `UserError`. Never puts a value into an error: it may be a password.
@@ -7,7 +7,7 @@ module is a `UserError`. Never puts a value into an error: it may be a password.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,6 +21,8 @@ MODULES: Final = {
     f"{_PACKAGE}oauthbearer.OAuthBearerLoginModule": "OAUTHBEARER",
     "com.sun.security.auth.module.Krb5LoginModule": "GSSAPI",
 }
+DIGEST_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
+"""Of logins to ZooKeeper, in the section Client of a file."""
 FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 FILE_MAX_BYTES: Final = 1 << 20
 _TOKEN: Final = re.compile(
@@ -35,6 +37,7 @@ class Entry(NamedTuple):
     """One login module: the mechanism it is for, and its options."""
 
     mechanism: str
+    """The module itself if it is none of Kafka's."""
     options: Mapping[str, str]
 
     def __repr__(self) -> str:
@@ -61,7 +64,7 @@ def parse_line(text: str, name: str = "sasl.jaas.config") -> tuple[Entry, ...]:
         entries.append(_entry(tokens))
     if not entries:
         raise UserError(f"{name}: expected a login module and its options, ending in ';'")
-    return tuple(entries)
+    return _checked(entries, MODULES, name)
 
 
 def parse_sections(text: str, name: str = FILE) -> dict[str, tuple[Entry, ...]]:
@@ -79,7 +82,18 @@ def parse_sections(text: str, name: str = FILE) -> dict[str, tuple[Entry, ...]]:
     return sections
 
 
-def read_file(path: str) -> dict[str, tuple[Entry, ...]]:
+def read_section(
+    path: str, *names: str, modules: Sequence[str] = tuple(MODULES)
+) -> tuple[Entry, ...]:
+    """The first of these sections of a file; other sections may be for other programs."""
+    sections = _read_file(path)
+    found = next((name for name in names if name in sections), None)
+    if found is None:
+        return ()
+    return _checked(sections[found], modules, f"{FILE}={path}: section {found}")
+
+
+def _read_file(path: str) -> dict[str, tuple[Entry, ...]]:
     try:
         with Path(path).open(encoding="utf-8") as file:
             text = file.read(FILE_MAX_BYTES)
@@ -95,12 +109,6 @@ def find(entries: Sequence[Entry], mechanism: str) -> Entry | None:
 
 def _entry(tokens: _Tokens) -> Entry:
     module = tokens.word("a login module")
-    mechanism = MODULES.get(module)
-    if mechanism is None:
-        known = ", ".join(name for name, kind in MODULES.items() if kind != "GSSAPI")
-        raise UserError(
-            f"{tokens.name}: unsupported login module {module[:200]!r}; expected one of {known}"
-        )
     flag = tokens.word("required, requisite, sufficient or optional")
     if flag.lower() not in FLAGS:
         raise UserError(f"{tokens.name}: expected required after the login module")
@@ -109,7 +117,19 @@ def _entry(tokens: _Tokens) -> Entry:
         key = tokens.word("an option or ';'")
         tokens.mark("=")
         options[key] = tokens.value()
-    return Entry(mechanism, options)
+    return Entry(MODULES.get(module, module), options)
+
+
+def _checked(entries: Sequence[Entry], modules: Collection[str], name: str) -> tuple[Entry, ...]:
+    """UserError for a login module that is not among these."""
+    allowed = {MODULES.get(module, module) for module in modules}
+    for entry in entries:
+        if entry.mechanism not in allowed:
+            raise UserError(
+                f"{name}: unsupported login module {entry.mechanism[:200]!r}; expected one of "
+                f"{', '.join(modules)}"
+            )
+    return tuple(entries)
 
 
 class _Tokens:

@@ -11,7 +11,7 @@ import json
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.error import URLError
 from urllib.parse import unquote, urlsplit
 
@@ -23,8 +23,12 @@ KEYS_MAX: Final = 100
 ALLOWED: Final = "sasl.oauthbearer.allowed.urls"
 
 
+WebKey: TypeAlias = dict[str, Any]
+"""A key in JSON (RFC 7517)."""
+
+
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
+    def redirect_request(self, *_: object, **__: object) -> None:
         return None
 
 
@@ -65,7 +69,7 @@ class KeySet:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.keys: Mapping[str | None, Any] = {}
+        self.keys: Mapping[str | None, WebKey] = {}
 
     def load(self) -> None:
         """Read and replace the keys; an OSError or a ValueError leaves them as they were."""

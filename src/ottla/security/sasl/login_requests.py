@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import AuthenticationFailed, ErrorCode
 from ottla.protocol import wire
+from ottla.protocol.schema import KioMessage
 from ottla.security.sasl.client import ClientLogin
 
 SASL_HANDSHAKE: Final = 17
@@ -31,8 +32,11 @@ class Requests(NamedTuple):
     version: Callable[[int], int | None]
     """The newest common version of an API; None: the broker does not support it."""
     address: str
+    """For messages."""
+    host: str
+    """The broker's host name, as it was connected to."""
 
-    async def send(self, key: int, fields: wire.Fields, *, at_least: int = 0) -> Any:
+    async def send(self, key: int, fields: wire.Fields, *, at_least: int = 0) -> KioMessage:
         version = self.version(key)
         if version is None or version < at_least:
             raise AuthenticationFailed(
@@ -55,7 +59,7 @@ async def log_in(requests: Requests, login: ClientLogin) -> int:
         )
     if reply.error_code:
         raise AuthenticationFailed(f"{address}: login refused: {reply.error_code.name}")
-    exchange = login.exchange()
+    exchange = login.exchange(requests.host)
     token: bytes | None = await exchange.first()
     for _ in range(STEPS_MAX):
         reply = await requests.send(SASL_AUTHENTICATE, {"auth_bytes": token})

@@ -21,6 +21,8 @@ _BEARER: Final = re.compile(r"(?i)bearer +(?P<token>[-_~+/.=A-Za-z0-9]+)")
 class BearerServer:
     """A refused token is first answered with its status, then, as the RFC wants, with failure."""
 
+    blocks = False
+
     def __init__(self, check: Callable[[str], Token]) -> None:
         self._check = check
         self._refused: LoginFailed | None = None

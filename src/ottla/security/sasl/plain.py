@@ -19,6 +19,8 @@ WRONG: Final = "Authentication failed: Invalid username or password"
 class PlainServer:
     """Kafka's checks, in Kafka's words. `passwords` by user."""
 
+    blocks = False
+
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import AuthenticationFailed
 from ottla.security.sasl.exchange import SENTENCE, LoginFailed, Step
 
@@ -100,7 +101,7 @@ class TokenLogin(NamedTuple):
 
     credential: Credential
     owner: str
-    expires_ms: int
+    expires_ms: WallMs
 
 
 class TokenLogins(Protocol):
@@ -153,6 +154,8 @@ class ScramCredentials:
 
 class ScramServer:
     """One login. `nonce` is this side's part; `secret` derives the salt of unknown users."""
+
+    blocks = False
 
     def __init__(
         self,

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ottla.config.sasl import MECHANISMS
 from ottla.config.security import SecuritySettings
 from ottla.model.clock import Clock
 from ottla.model.errors import UserError
 from ottla.security.sasl import jaas
 from ottla.security.sasl.exchange import ServerExchange
+from ottla.security.sasl.kerberos import Acceptor, KerberosModule, KerberosServer
 from ottla.security.sasl.key_sets import KeySet, check_address
 from ottla.security.sasl.oauthbearer import BearerServer
 from ottla.security.sasl.plain import PlainServer
@@ -55,9 +57,7 @@ class ListenerSettings(NamedTuple):
         path = self.settings.java_security_auth_login_config
         if path is None:
             return ()
-        sections = jaas.read_file(path)
-        own = sections.get(f"{self.name.lower()}.KafkaServer")
-        return own if own is not None else sections.get("KafkaServer", ())
+        return jaas.read_section(path, f"{self.name.lower()}.KafkaServer", "KafkaServer")
 
 
 class SaslServer:
@@ -76,17 +76,19 @@ class SaslServer:
         self._checker: TokenChecker | None = None
         self._passwords: Mapping[str, str] = {}
         self.key_set: KeySet | None = None
-        names = listener.settings.sasl_enabled_mechanisms
-        self.mechanisms = tuple(name for name in names if name != "GSSAPI")
+        self._acceptor: Acceptor | None = None
+        self.mechanisms = listener.settings.sasl_enabled_mechanisms
         if not self.mechanisms:
             raise UserError(
-                f"sasl.enabled.mechanisms={','.join(names)}: GSSAPI is not offered; expected "
-                f"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER for listener {listener.name}"
+                f"sasl.enabled.mechanisms is empty: listener {listener.name} needs one of "
+                f"{', '.join(MECHANISMS)}"
             )
         if "PLAIN" in self.mechanisms:
             self._passwords = self._users()
         if "OAUTHBEARER" in self.mechanisms:
             self._checker = self._token_checker(clock)
+        if "GSSAPI" in self.mechanisms:
+            self._acceptor = self._kerberos_acceptor()
 
     def exchange(self, mechanism: str) -> ServerExchange:
         """A new login by one of `mechanisms`."""
@@ -96,6 +98,9 @@ class SaslServer:
             return ScramServer(mechanism, credentials, self._nonce(), secret, tokens)
         if mechanism == "PLAIN":
             return PlainServer(self._passwords)
+        if mechanism == "GSSAPI":
+            assert self._acceptor is not None
+            return KerberosServer(self._acceptor)
         assert self._checker is not None
         return BearerServer(self._checker.check)
 
@@ -108,6 +113,17 @@ class SaslServer:
             name = f"listener.name.{self._listener.name.lower()}.plain.{JAAS}"
             raise UserError(f"{name}: PLAIN needs the users: PlainLoginModule required user_…")
         return entry.users
+
+    def _kerberos_acceptor(self) -> Acceptor:
+        settings = self._listener.of_mechanism("GSSAPI")
+        entry = jaas.find(self._listener.login_modules("GSSAPI"), "GSSAPI")
+        try:
+            module = KerberosModule.of(
+                {} if entry is None else entry.options, settings.sasl_kerberos_service_name
+            )
+            return Acceptor(module, settings.sasl_kerberos_principal_to_local_rules)
+        except UserError as error:
+            raise UserError(f"listener {self._listener.name}: {error}") from None
 
     def _token_checker(self, clock: Clock) -> TokenChecker:
         settings = self._listener.of_mechanism("OAUTHBEARER")

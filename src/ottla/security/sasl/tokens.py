@@ -13,11 +13,12 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from types import ModuleType
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, WallMs
 from ottla.model.errors import UserError
-from ottla.security.sasl.key_sets import KeySet
+from ottla.security.sasl.key_sets import KeySet, WebKey
 
 ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -26,6 +27,10 @@ ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """By the type of the key; never a symmetric one, never none."""
 TOKEN_MAX_BYTES: Final = 32 << 10
+
+
+Claims: TypeAlias = Mapping[str, Any]
+"""The header or the claims of a token, from JSON that anybody may have sent."""
 
 
 class BadToken(Exception):
@@ -44,7 +49,7 @@ class TokenRules(NamedTuple):
 
 class Token(NamedTuple):
     user: str
-    expires_ms: int
+    expires_ms: WallMs
 
 
 class TokenChecker:
@@ -72,14 +77,16 @@ class TokenChecker:
             claims = self._verified(text, header)
         return self._accepted(claims)
 
-    def _verified(self, text: str, header: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _verified(self, text: str, header: Claims) -> Claims:
         jwt = _jwt()
         key_id = header.get("kid")
+        if not isinstance(key_id, str | None):
+            raise BadToken("malformed token")
         keys = self._keys.keys if self._keys is not None else {}
         entry = keys.get(key_id) if key_id is not None else _only(keys)
         if entry is None:
             raise BadToken("token is signed with an unknown key")
-        algorithms = ALGORITHMS.get(entry.get("kty"), ())
+        algorithms = ALGORITHMS.get(str(entry.get("kty")), ())
         if entry.get("alg") is not None:
             algorithms = tuple(name for name in algorithms if name == entry["alg"])
         if header.get("alg") not in algorithms:
@@ -87,14 +94,14 @@ class TokenChecker:
         off = {name: False for name in ("verify_exp", "verify_aud", "verify_iss", "verify_nbf")}
         try:
             key = jwt.PyJWK(entry, algorithm=header["alg"])
-            claims: Mapping[str, Any] = jwt.decode(
+            claims: Claims = jwt.decode(
                 text, key, algorithms=[header["alg"]], options={**off, "verify_iat": False}
             )
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise BadToken(f"invalid signature: {type(error).__name__}") from None
         return claims
 
-    def _accepted(self, claims: Mapping[str, Any]) -> Token:
+    def _accepted(self, claims: Claims) -> Token:
         """By the clock that is handed in, not the one of the library."""
         rules, now_s = self._rules, self._clock.wall_ms() / 1e3
         expires = _time(claims, "exp")
@@ -117,17 +124,17 @@ class TokenChecker:
         user = claims.get(rules.subject_claim)
         if not isinstance(user, str) or not user.strip():
             raise BadToken(f"token has no claim {rules.subject_claim}")
-        return Token(user, int(expires * 1000))
+        return Token(user, WallMs(int(expires * 1000)))
 
 
-def unsecured_token(user: str, now_ms: int, lifetime_ms: int = 3_600_000) -> str:
+def unsecured_token(user: str, now_ms: WallMs, lifetime_ms: int = 3_600_000) -> str:
     """A token without a signature, for tests of clients and brokers that allow them."""
     claims = {"sub": user, "iat": now_ms / 1e3, "exp": (now_ms + lifetime_ms) / 1e3}
     parts = (json.dumps(each).encode() for each in ({"alg": "none"}, claims))
     return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
 
 
-def _part(text: str, index: int) -> Mapping[str, Any]:
+def _part(text: str, index: int) -> Claims:
     parts = text.split(".")
     if len(parts) != 3:
         raise BadToken("malformed token")
@@ -141,11 +148,11 @@ def _part(text: str, index: int) -> Mapping[str, Any]:
     return content
 
 
-def _only(keys: Mapping[str | None, Any]) -> Any:
+def _only(keys: Mapping[str | None, WebKey]) -> WebKey | None:
     return next(iter(keys.values())) if len(keys) == 1 else None
 
 
-def _time(claims: Mapping[str, Any], name: str) -> float | None:
+def _time(claims: Claims, name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
@@ -162,7 +169,7 @@ def _scopes(claim: object) -> frozenset[str]:
     return frozenset()
 
 
-def _jwt() -> Any:
+def _jwt() -> ModuleType:
     try:
         import jwt
     except ImportError:

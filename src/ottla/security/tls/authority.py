@@ -11,9 +11,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.errors import UserError
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
 
 VALID_DAYS: Final = 365
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -22,8 +26,8 @@ LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 class Issued(NamedTuple):
     """A private key and its certificate, as objects of cryptography."""
 
-    key: Any
-    certificate: Any
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
 
     def key_pem(self) -> bytes:
         from cryptography.hazmat.primitives import serialization
@@ -129,7 +133,7 @@ def _issue(
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.fromtimestamp(now_s, UTC)
-    signer = issuer or Issued(key, None)
+    signing_key = key if issuer is None else issuer.key
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -141,7 +145,7 @@ def _issue(
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()),
             critical=False,
         )
     )
@@ -150,13 +154,15 @@ def _issue(
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     if hosts:
         builder = builder.add_extension(
-            x509.SubjectAlternativeName([_general_name(x509, host) for host in hosts]),
+            x509.SubjectAlternativeName([_general_name(host) for host in hosts]),
             critical=False,
         )
-    return Issued(key, builder.sign(signer.key, hashes.SHA256()))
+    return Issued(key, builder.sign(signing_key, hashes.SHA256()))
 
 
-def _general_name(x509: Any, host: str) -> Any:
+def _general_name(host: str) -> x509.GeneralName:
+    from cryptography import x509
+
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:

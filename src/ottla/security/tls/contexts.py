@@ -10,6 +10,7 @@ that came out of a store must not be written to a disk.
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import tempfile
 from collections.abc import Callable, Iterator
@@ -129,6 +130,10 @@ class ClientTls:
     def session(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, host: str) -> ssl.SSLObject:
         name = host.partition("%")[0]  # without the zone of an IPv6 address
         return self._context.wrap_bio(incoming, outgoing, server_hostname=name)
+
+    def wrap(self, connection: socket.socket, host: str) -> ssl.SSLSocket:
+        """A socket that blocks, on a thread; the handshake is done then."""
+        return self._context.wrap_socket(connection, server_hostname=host)
 
 
 def _configure(

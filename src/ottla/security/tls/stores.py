@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import re
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from types import ModuleType
+from typing import Final, NamedTuple
 
 from ottla.config.tls import TlsSettings
 from ottla.model.errors import UserError
@@ -127,7 +128,7 @@ def _pkcs12_certificates(data: bytes, password: str | None) -> str:
     return "".join(each.public_bytes(encoding).decode() for each in certificates)
 
 
-def _cryptography() -> tuple[Any, Any]:
+def _cryptography() -> tuple[ModuleType, ModuleType]:
     """Two modules of an optional package."""
     try:
         from cryptography.hazmat.primitives import serialization
