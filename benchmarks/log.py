@@ -23,11 +23,12 @@ from ottla.log.files import RealDisk
 from ottla.log.log import Log
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, create, load
 from ottla.log.validate import analyse
+from ottla.model.clock import WallMs
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
 
-NOW_MS = 1_700_000_000_000
+NOW_MS = WallMs(1_700_000_000_000)
 TOPIC_ID = UUID(int=7)
 CONFIG = TopicConfig(record_validation="header")
 

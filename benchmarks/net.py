@@ -55,6 +55,12 @@ class Stretch(NamedTuple):
     def read(self) -> bytes:
         return os.pread(self.file, self.size, self.position)
 
+    def is_cached(self) -> bool:
+        return True
+
+    def warm(self) -> None:
+        """Nothing to do."""
+
 
 class Result(NamedTuple):
     requests: int

@@ -1,8 +1,11 @@
 """Promise: under a quota a client gets what Apache Kafka gives it, within 5 %.
 
-Both brokers have the same quota on a client id; a producer or a consumer of librdkafka does what it
-can. After a warm-up of 30 s the rate is measured over 60 s: `python -m benchmarks.quotas`, or
-`python -m benchmarks.quotas 5 10` for a short look.
+Both brokers have the same users and the same quotas; the same clients do what they can, all at the
+same time, for the quotas are small. After a warm-up of 30 s the rates are measured over 60 s:
+`python -m benchmarks.quotas`, or `python -m benchmarks.quotas 5 10` for a short look.
+
+Then, of Ottla alone: what a client that is throttled costs another one, and request time, which has
+a formula of its own (100 % is one event loop).
 """
 
 from __future__ import annotations
@@ -11,131 +14,271 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 
 import ottla
-from benchmarks.contenders import Contender, running
+from benchmarks.contenders import KAFKA_SETTINGS, OTTLA_SETTINGS, Contender
+from benchmarks.quota_load import PASSWORD, RECORD_BYTES
 from benchmarks.scenario import KAFKA, OTTLA
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity
+from tools import nodes
 
-RATE: Final = 1_000_000
-RECORD_BYTES: Final = 1_000
-KEYS: Final = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
-LEVELS: Final[Mapping[str, QuotaEntity]] = {
-    "client id": QuotaEntity(None, "limited"),
-    "default client id": QuotaEntity(None, DEFAULT),
-    "user": QuotaEntity("ANONYMOUS"),
-    "default user, client id": QuotaEntity(DEFAULT, "limited"),
-}
+USERS: Final = tuple(f"u{number}" for number in range(1, 13))
+FILLED, WRITTEN = "filled", "written"
+LARGEST_RATE: Final = 700_000
+CONNECTION_RATE: Final = 25
+CREATE_TOPICS_STRICT, CREATE_TOPICS_OLD = 7, 4
+ALLOWED: Final = 0.05
+OTHERS_S: Final = 15
+
+
+class Step(NamedTuple):
+    """One client, and the quota that applies to it."""
+
+    name: str
+    entity: QuotaEntity | None
+    quota: str
+    limit: float
+    load: Mapping[str, Any]
+
+
+class Target(NamedTuple):
+    """One broker: its node, and the addresses of its three listeners."""
+
+    contender: Contender
+    logins: str
+    limited: str
 
 
 def main(warm_up_s: int = 30, measured_s: int = 60) -> int:
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as contenders:
-        chosen = [contender for contender in contenders if contender.name in (KAFKA, OTTLA)]
-        worst = 0.0
-        for level, entity in LEVELS.items():
-            for drive in KEYS:
-                rates = {
-                    contender.name: _rate(contender, entity, drive, (warm_up_s, measured_s))
-                    for contender in chosen
-                }
-                ratio = rates[OTTLA] / rates[KAFKA]
-                worst = max(worst, abs(ratio - 1))
-                shown = ", ".join(f"{name} {rate:,.0f} B/s" for name, rate in rates.items())
-                print(f"{drive} by {level}: {shown}, ratio {ratio:.3f}", flush=True)
-    return 0 if worst <= 0.05 else 1
+    worst = 0.0
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder, ExitStack() as stack:
+        targets = [
+            stack.enter_context(_running(name, Path(folder) / name)) for name in (KAFKA, OTTLA)
+        ]
+        for target in targets:
+            _prepare(target.contender.bootstrap, LARGEST_RATE * (warm_up_s + measured_s + 30))
+        for steps in _phases():
+            worst = max(worst, _measure(steps, targets, (warm_up_s, measured_s)))
+        _others(targets[1].contender)
+        _request_time(targets[1].contender)
+    print(f"largest difference {worst:.1%}")
+    return 0 if worst <= ALLOWED else 1
 
 
-def _rate(contender: Contender, entity: QuotaEntity, drive: str, seconds: tuple[int, int]) -> float:
-    key, (warm_up_s, measured_s) = KEYS[drive], seconds
-    with ottla.Admin(bootstrap_servers=contender.bootstrap) as admin, contender.topic(1) as topic:
-        load: dict[str, Any] = {"bootstrap": contender.bootstrap, "topic": topic, "do": drive}
-        load |= {"warm_up_s": warm_up_s, "measured_s": measured_s}
-        if drive == "fetch":
-            _fill(contender.bootstrap, topic, RATE * (warm_up_s + measured_s + 30))
-        admin.alter_client_quotas({entity: {key: RATE}}).all()
-        try:
-            command = [sys.executable, "-m", "benchmarks.quotas", json.dumps(load)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-        finally:
-            admin.alter_client_quotas({entity: {key: None}}).all()
-    return float(done.stdout)
+def _phases() -> Iterator[list[Step]]:
+    """Levels that do not hide each other are measured together."""
+    yield [
+        *_bytes("user, client id", QuotaEntity("u1", "c1"), 300_000, ("u1", "c1")),
+        *_bytes("user, default client id", QuotaEntity("u2", DEFAULT), 400_000, ("u2", "x")),
+        *_bytes("user", QuotaEntity("u3"), 500_000, ("u3", "x")),
+        *_bytes("default user, client id", QuotaEntity(DEFAULT, "c4"), 600_000, ("u4", "c4")),
+        *_bytes("default user, default client id", QuotaEntity(DEFAULT, DEFAULT), LARGEST_RATE,
+                ("u5", "x")),
+    ]  # fmt: skip
+    yield [
+        *_bytes("default user", QuotaEntity(DEFAULT), 300_000, ("u6", "x")),
+        *_connections(),
+    ]
+    yield [
+        *_bytes("client id", QuotaEntity(None, "c7"), 400_000, ("u7", "c7")),
+        *_bytes("default client id", QuotaEntity(None, DEFAULT), 500_000, ("u8", "x")),
+        *_mutations(),
+    ]
 
 
-def _fill(bootstrap: str, topic: str, size: int) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "filler"})
+def _bytes(name: str, entity: QuotaEntity, limit: float, who: tuple[str, str]) -> Iterator[Step]:
+    user, client_id = who
+    client = {"user": user, "client_id": client_id}
+    load = {"do": "produce", "topic": WRITTEN, **client}
+    yield Step(f"produce by {name}", entity, "producer_byte_rate", limit, load)
+    load = {"do": "fetch", "topic": FILLED, **client}
+    yield Step(f"fetch by {name}", entity, "consumer_byte_rate", limit, load)
+
+
+def _connections() -> Iterator[Step]:
+    quota = "connection_creation_rate"
+    for name, entity, limit, source in (
+        ("ip", QuotaEntity(ip="127.0.0.5"), 20, "127.0.0.5"),
+        ("default ip", QuotaEntity(ip=DEFAULT), 30, "127.0.0.6"),
+    ):
+        yield Step(
+            f"connections by {name}", entity, quota, limit, {"do": "connect", "source": source}
+        )
+    yield Step("", QuotaEntity(ip="127.0.0.1"), quota, 1_000, {})  # for the other clients
+    yield Step("", QuotaEntity(ip="127.0.0.7"), quota, 1_000, {})
+    limited = {"do": "connect", "source": "127.0.0.7", "listener": "limited"}
+    yield Step("connections of a listener", None, "", CONNECTION_RATE, limited)
+
+
+def _mutations() -> Iterator[Step]:
+    quota = "controller_mutation_rate"
+    for name, user, version in (
+        ("by user", "u9", CREATE_TOPICS_STRICT),
+        ("by user, old version", "u10", CREATE_TOPICS_OLD),
+    ):
+        load = {"do": "mutate", "user": user, "version": version}
+        yield Step(f"mutations {name}", QuotaEntity(user), quota, 6, load)
+
+
+def _measure(steps: Sequence[Step], targets: Sequence[Target], seconds: tuple[int, int]) -> float:
+    """Runs all loads on both brokers at once; the largest difference between the two."""
+    quotas: dict[QuotaEntity, dict[str, float | None]] = {}
+    for step in steps:
+        if step.entity is not None:
+            quotas.setdefault(step.entity, {})[step.quota] = step.limit
+    for target in targets:
+        _set(target, quotas)
+    running = {
+        (step.name, target.contender.name): _start(step, target, seconds)
+        for step in steps
+        for target in targets
+        if step.load
+    }
+    found = {key: _figures(process) for key, process in running.items()}
+    for target in targets:
+        _set(target, {entity: dict.fromkeys(some) for entity, some in quotas.items()})
+    worst = 0.0
+    for step in steps:
+        if step.load:
+            kafka, ours = found[step.name, KAFKA], found[step.name, OTTLA]
+            ratio = ours["rate"] / kafka["rate"]
+            worst = max(worst, abs(ratio - 1))
+            print(
+                f"{step.name}: quota {step.limit:,.0f}, Kafka {kafka['rate']:,.1f} a second, "
+                f"Ottla {ours['rate']:,.1f}, ratio {ratio:.3f}; longest throttle time told "
+                f"{kafka['throttle_ms']:,.0f} and {ours['throttle_ms']:,.0f} ms",
+                flush=True,
+            )
+    return worst
+
+
+def _set(target: Target, quotas: Mapping[QuotaEntity, Mapping[str, float | None]]) -> None:
+    with ottla.Admin(bootstrap_servers=target.contender.bootstrap) as admin:
+        admin.alter_client_quotas(quotas).all()
+
+
+def _start(step: Step, target: Target, seconds: tuple[int, int]) -> subprocess.Popen[str]:
+    addresses = {"limited": target.limited, "logins": target.logins}
+    job = {
+        **step.load,
+        "bootstrap": addresses[step.load.get("listener", "logins")],
+        "warm_up_s": seconds[0],
+        "measured_s": seconds[1],
+    }
+    command = [sys.executable, "-m", "benchmarks.quota_load", json.dumps(job)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _figures(process: subprocess.Popen[str]) -> dict[str, float]:
+    output, _ = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{process.args!r}: exit code {process.returncode}")
+    figures: dict[str, float] = json.loads(output)
+    return figures
+
+
+def _others(contender: Contender) -> None:
+    """What another client has of eight that are throttled all the time."""
+    entity = QuotaEntity(None, "greedy")
+    with contender.topic(1) as topic, ottla.Admin(bootstrap_servers=contender.bootstrap) as admin:
+        ordinary = {"topic": topic, "size": 100, "acks": 1, "seconds": OTHERS_S}
+        contender.drive("raw", do="one at a time", **{**ordinary, "seconds": 3})  # warm
+        quiet = contender.drive("raw", do="one at a time", **ordinary)
+        admin.alter_client_quotas({entity: {"producer_byte_rate": 100_000}}).all()
+        command = [sys.executable, "-m", "benchmarks.quotas", "greedy", contender.bootstrap, topic]
+        greedy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert greedy.stdout is not None
+        greedy.stdout.readline()  # they are throttled by now
+        beside = contender.drive("raw", do="one at a time", **ordinary)
+        greedy.kill()
+        greedy.wait()
+        admin.alter_client_quotas({entity: {"producer_byte_rate": None}}).all()
+    for name in ("p50 ms", "p99 ms"):
+        print(f"another client, {name}: alone {quiet[name]:.3f}, beside eight throttled "
+              f"{beside[name]:.3f}")  # fmt: skip
+
+
+def _greedy(bootstrap: str, topic: str) -> None:
+    """Eight producers that send as much as they are let."""
+    told: list[Any] = []
+    settings = {"bootstrap.servers": bootstrap, "client.id": "greedy", "throttle_cb": told.append}
+    settings |= {"queue.buffering.max.messages": 1_000}
+    producers = [Producer(settings) for _ in range(8)]
+    is_told = False
+    while True:
+        for producer in producers:
+            try:
+                producer.produce(topic, bytes(RECORD_BYTES))
+            except BufferError:
+                producer.poll(0.01)
+        if told and not is_told:
+            is_told = True
+            print("throttled", flush=True)
+
+
+def _request_time(contender: Contender) -> None:
+    """Small requests of clients that may have a tenth of the event loop."""
+    entity = QuotaEntity("ANONYMOUS")
+    with contender.topic(4) as topic, ottla.Admin(bootstrap_servers=contender.bootstrap) as admin:
+        load = {"do": "small", "topic": topic, "size": 100, "acks": 1, "partitions": 4}
+        load |= {"connections": 4, "in_flight": 5}
+        free = contender.drive("raw", **load, seconds=5)
+        admin.alter_client_quotas({entity: {"request_percentage": 10}}).all()
+        contender.drive("raw", **load, seconds=15)  # what may be used at once is used up
+        limited = contender.drive("raw", **load, seconds=20)
+        admin.alter_client_quotas({entity: {"request_percentage": None}}).all()
+    for name, figures in (("without a quota", free), ("with 10 %", limited)):
+        rate, cores = (figures[key] / figures["seconds"] for key in ("requests", "cpu_s"))
+        print(f"request time {name}: {rate:,.0f} requests/s, {cores:.2f} cores of the broker")
+
+
+def _prepare(bootstrap: str, size: int) -> None:
+    """A topic to fetch from, and one to write to."""
+    with ottla.Admin(bootstrap_servers=bootstrap) as admin:
+        admin.create_topic(FILLED, partitions=1)
+        admin.create_topic(WRITTEN, partitions=12)
+    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "filler", "linger.ms": 20})
     for _ in range(size // RECORD_BYTES):
         while True:
             try:
-                producer.produce(topic, bytes(RECORD_BYTES))
+                producer.produce(FILLED, bytes(RECORD_BYTES))
                 break
             except BufferError:
                 producer.poll(0.1)
     producer.flush()
 
 
-def _drive(load: Mapping[str, Any]) -> float:
-    """Bytes a second after the warm-up, in a process of its own."""
-    step = _producing(load) if load["do"] == "produce" else _consuming(load)
-    start = time.monotonic() + load["warm_up_s"]
-    end = start + load["measured_s"]
-    size = 0
-    while (now := time.monotonic()) < end:
-        done = step()
-        size += done if now >= start else 0
-    return size / float(load["measured_s"])
-
-
-def _producing(load: Mapping[str, Any]) -> Callable[[], int]:
-    delivered = [0]
-
-    def on_delivery(error: object, _: object) -> None:
-        assert error is None, error
-        delivered[0] += RECORD_BYTES
-
-    producer = Producer(
-        {
-            "bootstrap.servers": load["bootstrap"],
-            "client.id": "limited",
-            "queue.buffering.max.messages": 1_000,
-            "batch.size": 100_000,
-        }
-    )
-
-    def step() -> int:
-        delivered[0] = 0
-        try:
-            producer.produce(load["topic"], bytes(RECORD_BYTES), on_delivery=on_delivery)
-            producer.poll(0)
-        except BufferError:
-            producer.poll(0.05)
-        return delivered[0]
-
-    return step
-
-
-def _consuming(load: Mapping[str, Any]) -> Callable[[], int]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": load["bootstrap"],
-            "client.id": "limited",
-            "group.id": "quotas",
-            "auto.offset.reset": "earliest",
-            "fetch.message.max.bytes": 100_000,
-            "queued.max.messages.kbytes": 200,
-        }
-    )
-    consumer.subscribe([load["topic"]])
-    return lambda: sum(len(record.value() or b"") for record in consumer.consume(500, 0.1))
+@contextmanager
+def _running(name: str, folder: Path) -> Iterator[Target]:
+    logins, limited = (f"127.0.0.1:{port}" for port in nodes.free_ports(2))
+    listeners = (f"LOGINS://{logins}", f"LIMITED://{limited}")
+    users = " ".join(f'user_{user}="{PASSWORD}"' for user in USERS)
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    protocols = "PLAINTEXT:PLAINTEXT,LOGINS:SASL_PLAINTEXT,LIMITED:PLAINTEXT"
+    settings = {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.logins.plain.sasl.jaas.config": f"{module} required {users};",
+        "listener.name.limited.max.connection.creation.rate": str(CONNECTION_RATE),
+    }
+    key = "listener.security.protocol.map"
+    if name == KAFKA:
+        settings |= {**KAFKA_SETTINGS, key: f"{protocols},CONTROLLER:PLAINTEXT"}
+        start = nodes.kafka(folder, settings, listeners=listeners)
+    else:
+        settings |= {**OTTLA_SETTINGS, key: protocols}
+        start = nodes.ottla(folder, settings, listeners=listeners)
+    with start as node:
+        yield Target(Contender(name, node, {}), logins, limited)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        print(_drive(json.loads(sys.argv[1])))
+    if sys.argv[1:2] == ["greedy"]:
+        _greedy(*sys.argv[2:])
     else:
         sys.exit(main(*map(int, sys.argv[1:])))

@@ -40,7 +40,7 @@ def produce(load: Mapping[str, Any]) -> Figures:
 
     def drive(share: Sequence[int]) -> None:
         sent = [frames.produce(topic, partition, batch, load["acks"]) for partition in share]
-        with _connect(load["bootstrap"]) as connection:
+        with connect(load["bootstrap"]) as connection:
             _pump(connection, sent, each, topic)
 
     seconds = _timed(drive, shares)
@@ -56,7 +56,7 @@ def consume(load: Mapping[str, Any]) -> Figures:
     read = [0] * len(shares)
 
     def drive(share: Sequence[int]) -> None:
-        with _connect(load["bootstrap"]) as connection:
+        with connect(load["bootstrap"]) as connection:
             reader = _Reader(connection, load["topic"], len(batch), count)
             read[shares.index(share)] = reader.drain(share)
 
@@ -69,7 +69,7 @@ def small(load: Mapping[str, Any]) -> Figures:
     topic, window = load["topic"], load["in_flight"]
     batch = frames.batch(load["size"], 1, now_ms=int(time.time() * 1000))
     reply = frames.produce_reply_size(topic)
-    connections = [_connect(load["bootstrap"]) for _ in range(load["connections"])]
+    connections = [connect(load["bootstrap"]) for _ in range(load["connections"])]
     poller = select.epoll()
     state: dict[int, tuple[socket.socket, memoryview, int]] = {}
     for number, connection in enumerate(connections):
@@ -101,13 +101,20 @@ def one_at_a_time(load: Mapping[str, Any]) -> Figures:
     frame = frames.produce(topic, 0, batch, load["acks"])
     reply = frames.produce_reply_size(topic)
     taken = []
-    with _connect(load["bootstrap"]) as connection:
+    with connect(load["bootstrap"]) as connection:
         end = time.perf_counter() + load["seconds"]
         while (start := time.perf_counter()) < end:
             connection.sendall(frame)
             _receive(connection, reply)
             taken.append(time.perf_counter() - start)
     return percentiles_ms(taken)
+
+
+def exchange(connection: socket.socket, request: bytes, count: int) -> None:
+    """The same request so many times, each after the reply to the one before."""
+    for _ in range(count):
+        connection.sendall(request)
+        _receive(connection, int.from_bytes(_receive(connection, 4), "big"))
 
 
 def percentiles_ms(seconds: Sequence[float]) -> Figures:
@@ -187,7 +194,7 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def _connect(bootstrap: str) -> socket.socket:
+def connect(bootstrap: str) -> socket.socket:
     host, _, port = bootstrap.rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout=60)
     connection.settimeout(None)

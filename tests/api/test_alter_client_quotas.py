@@ -8,8 +8,9 @@ import pytest
 
 from ottla.api import alter_client_quotas, create_partitions, create_topics, delete_topics
 from ottla.api import describe_client_quotas as describe
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
-from ottla.security.quotas.entities import DEFAULT, Quota, QuotaEntity
+from ottla.security.quotas.entities import DEFAULT, QuotaEntity
 from ottla.store.nodes import ConfigNode
 from tests.api.asking import ask
 from tests.api.test_create_topics import topic
@@ -210,4 +211,6 @@ async def test_changes_of_topics_beyond_the_quota_are_refused_or_throttled(stric
         version = 5 if strict else 4
         fourth = await ask(one, delete_topics.API, asked, version)
         assert fourth.responses[0].error_code is refused
-        assert one.quotas.limit(Quota.MUTATION, ("x", "y")) == 1.0  # type: ignore[arg-type]
+        usage = one.quotas.usage_of("User:x", "y", MonoMs(0)).mutation
+        assert usage is not None
+        assert usage.limit == 1.0

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.api.fetch import API
+from ottla.api.fetch import API, FIRST_WITH_LEADERS, LED_ELSEWHERE
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import walk
@@ -329,3 +329,21 @@ def test_who_only_claims_to_be_a_follower_takes_nobodys_session() -> None:
             assert (again.session_id, again.error_code) == (first.session_id, ErrorCode.none)
 
     run(story())
+
+
+@pytest.mark.parametrize("epoch", [-1, 2])
+async def test_a_broker_that_no_longer_leads_names_the_leader(epoch: int) -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        await side.data.follow(epoch=5)
+        for version in (FIRST_WITH_LEADERS - 1, FIRST_WITH_LEADERS):
+            request = fields(part(0, current_leader_epoch=epoch))
+            reply = await side.caller.ask(API, version, **request)
+            refused = only(reply)
+            assert refused.error_code in LED_ELSEWHERE
+            leader = refused.current_leader
+            if version < FIRST_WITH_LEADERS:
+                assert (leader.leader_id, reply.node_endpoints) == (-1, ())
+                continue
+            assert (leader.leader_id, leader.leader_epoch) == (OTHER, 5)
+            assert [node.node_id for node in reply.node_endpoints] == [OTHER]

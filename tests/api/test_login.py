@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ottla.api.login import Login, LoginContext
+from ottla.api.login import Login, LoginContext, Outcome
 from ottla.config.broker import BrokerConfig
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import Disconnect, ErrorCode
 from ottla.net.channel import Channel, ChannelContext
 from ottla.net.request_slot import RequestSlot
 from ottla.protocol import wire
-from ottla.security.sasl.exchange import LoginFailed
+from ottla.security.sasl.exchange import LoginFailed, ServerExchange, Step
 from ottla.security.sasl.scram import ScramCredentials
 from ottla.security.sasl.server import ListenerSettings, SaslServer
 from tests.fakes.transport import MemoryTransport
@@ -27,6 +28,26 @@ USERS = f'{JAAS} user_alice="secret" user_bob="other";'
 DELAY_MS = 100
 
 
+class Blocking:
+    """A mechanism that takes its time: the token is the user."""
+
+    blocks = True
+
+    def evaluate(self, token: bytes) -> Step:
+        user = token.decode()
+        if user == "retry":
+            raise Disconnect("try again")
+        if user == "nobody":
+            raise LoginFailed("no", user=user)
+        assert user != "bug"
+        return Step(b"", user) if user else Step(b"more")
+
+
+class Mechanisms(SaslServer):
+    def exchange(self, mechanism: str) -> ServerExchange:
+        return Blocking() if mechanism == "SCRAM-SHA-512" else super().exchange(mechanism)
+
+
 class Logins:
     """A listener with PLAIN; requests after a login are echoed."""
 
@@ -35,16 +56,18 @@ class Logins:
         self.counted: list[str] = []
         self.answered: list[int] = []
         texts = {
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
         listener = ListenerSettings.of(
             "SASL", BrokerConfig.parse(texts), {"plain.sasl.jaas.config": USERS}
         )
-        server = SaslServer(listener, ScramCredentials(), self.rig.clock, lambda: "nonce")
+        self.blocking: list[tuple[Callable[[], Step], asyncio.Future[Step]]] = []
+        server = Mechanisms(listener, ScramCredentials(), self.rig.clock, lambda: "nonce")
         self._context = LoginContext(
-            lambda: server, self._answer, self.rig.clock, lambda: DELAY_MS, self.counted.append
-        )
+            lambda: server, self._answer, self.rig.clock, lambda: DELAY_MS, self.counted.append,
+            self._run_blocking,
+        )  # fmt: skip
 
     def connect(self) -> Line:
         transport = MemoryTransport()
@@ -61,16 +84,33 @@ class Logins:
         if slot.api in (HANDSHAKE, AUTHENTICATE):
             call = wire.parse_call(frame)
             request = wire.decode(call, frame)
-            login: Login = slot.peer.login
-            fields = (
-                login.handshake(request.mechanism)
-                if slot.api == HANDSHAKE
-                else login.authenticate(bytes(request.auth_bytes))
-            )
-            assert fields is not None
-            slot.reply((wire.reply(call, fields),))
+            login = slot.peer.login
+            assert isinstance(login, Login)
+
+            def done(outcome: Outcome) -> None:
+                assert isinstance(outcome, dict)
+                slot.reply((wire.reply(call, outcome),))
+
+            if slot.api == HANDSHAKE:
+                done(login.handshake(request.mechanism))
+            else:
+                assert login.authenticate(bytes(request.auth_bytes), done)
         else:
             echo(frame, slot)
+
+    def _run_blocking(self, work: Callable[[], Step]) -> asyncio.Future[Step]:
+        self.blocking.append((work, asyncio.get_running_loop().create_future()))
+        return self.blocking[-1][1]
+
+    async def run_step(self) -> None:
+        """What a thread does."""
+        work, future = self.blocking.pop()
+        try:
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 def ask(line: Line, key: int, version: int, **fields: Any) -> Any:
@@ -95,7 +135,10 @@ async def test_after_a_login_requests_are_handled_for_the_principal() -> None:
     logins = Logins()
     line = logins.connect()
     shaken = ask(line, HANDSHAKE, 1, mechanism="PLAIN")
-    assert (shaken.error_code, shaken.mechanisms) == (ErrorCode.none, ("PLAIN", "SCRAM-SHA-256"))
+    assert (shaken.error_code, shaken.mechanisms) == (
+        ErrorCode.none,
+        ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    )
     said = ask(line, AUTHENTICATE, 2, auth_bytes=b"\0alice\0secret")
     assert said.error_code is ErrorCode.none
     assert line.channel.peer.principal == "User:alice"
@@ -136,7 +179,7 @@ async def test_an_unknown_mechanism_is_answered_with_those_there_are() -> None:
     await asyncio.sleep(DELAY_MS / 1e3 + 0.01)
     refused = reply(line, HANDSHAKE, 1)
     assert refused.error_code is ErrorCode.unsupported_sasl_mechanism
-    assert refused.mechanisms == ("PLAIN", "SCRAM-SHA-256")
+    assert refused.mechanisms == ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     assert line.transport.is_closing()
 
 
@@ -227,18 +270,75 @@ async def test_nobody_becomes_somebody_else_by_logging_in_again() -> None:
     logins = Logins(connections_max_reauth_ms="60000")
     line = logins.connect()
     log_in(line)
-    login: Login = line.channel.peer.login
+    login = line.channel.peer.login
+    assert isinstance(login, Login)
     assert login.may_repeat
     assert login.handshake("SCRAM-SHA-256")["error_code"] is ErrorCode.unsupported_sasl_mechanism
     login.handshake("PLAIN")
-    with pytest.raises(LoginFailed, match="Cannot change principals"):
-        login.authenticate(b"\0bob\0other")
+    outcomes: list[Outcome] = []
+    assert login.authenticate(b"\0bob\0other", outcomes.append)
+    [refused] = outcomes
+    assert isinstance(refused, LoginFailed)
+    assert "Cannot change principals" in str(refused)
     assert line.channel.peer.principal == "User:alice"
 
 
 async def test_without_an_end_of_the_session_nobody_logs_in_again() -> None:
     line = Logins().connect()
     assert log_in(line).session_lifetime.total_seconds() == 0
-    login: Login = line.channel.peer.login
+    login = line.channel.peer.login
+    assert isinstance(login, Login)
     assert not login.may_repeat
-    assert login.authenticate(b"\0bob\0other") is None
+    assert not login.authenticate(b"\0bob\0other", lambda outcome: None)
+
+
+@pytest.mark.spec("SEC-05")
+async def test_a_mechanism_that_blocks_runs_elsewhere_and_answers_when_it_is_done() -> None:
+    logins = Logins()
+    line = logins.connect()
+    ask(line, HANDSHAKE, 1, mechanism="SCRAM-SHA-512")
+    assert ask(line, AUTHENTICATE, 2, auth_bytes=b"") is None
+    await logins.run_step()
+    assert reply(line, AUTHENTICATE, 2).auth_bytes == b"more"
+    assert ask(line, AUTHENTICATE, 2, auth_bytes=b"alice") is None
+    assert line.channel.peer.principal == "User:ANONYMOUS"
+    await logins.run_step()
+    assert reply(line, AUTHENTICATE, 2).error_code is ErrorCode.none
+    assert line.channel.peer.principal == "User:alice"
+    assert logins.counted == ["successful"]
+
+
+@pytest.mark.parametrize(
+    ("user", "counted"), [("nobody", ["failed"]), ("retry", []), ("bug", []), ("gone", [])]
+)
+async def test_a_mechanism_that_blocks_and_fails_lets_nobody_in(
+    user: str, counted: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    logins = Logins()
+    line = logins.connect()
+    ask(line, HANDSHAKE, 1, mechanism="SCRAM-SHA-512")
+    ask(line, AUTHENTICATE, 2, auth_bytes=user.encode())
+    if user == "gone":
+        line.lose()
+    await logins.run_step()
+    await asyncio.sleep(DELAY_MS / 1e3 + 0.01)
+    refused = reply(line, AUTHENTICATE, 2)
+    assert (refused is not None) == (user == "nobody")
+    assert line.transport.is_closing() or user == "gone"
+    assert line.channel.peer.principal == "User:ANONYMOUS"
+    assert logins.counted == counted
+    assert ("unexpected error" in caplog.text) == (user == "bug")
+
+
+async def test_while_a_step_runs_there_is_no_other() -> None:
+    logins = Logins(connections_max_reauth_ms="60000")
+    line = logins.connect()
+    login = line.channel.peer.login
+    assert isinstance(login, Login)
+    login.handshake("SCRAM-SHA-512")
+    outcomes: list[Outcome] = []
+    assert login.authenticate(b"alice", outcomes.append)
+    assert not login.authenticate(b"bob", outcomes.append)
+    await logins.run_step()
+    assert len(outcomes) == 1
+    assert line.channel.peer.principal == "User:alice"

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.api.produce import API
+from ottla.api.produce import API, FIRST_WITH_LEADERS
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
@@ -195,3 +195,20 @@ def test_the_records_are_taken_before_the_receive_buffer_is_used_again() -> None
         assert values_of(await side.data.read(at)) == [b"kept"]
 
     run(story())
+
+
+async def test_a_broker_that_no_longer_leads_names_the_leader() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        await side.data.follow(epoch=5)
+        records = side.data.batch(b"a")
+        for version in (FIRST_WITH_LEADERS - 1, FIRST_WITH_LEADERS, BY_ID):
+            reply = await side.caller.ask(API, version, **fields(("t", 0, records)))
+            refused = outcome(reply)
+            assert refused.error_code is ErrorCode.not_leader_or_follower
+            leader = refused.current_leader
+            if version < FIRST_WITH_LEADERS:
+                assert (leader.leader_id, reply.node_endpoints) == (-1, ())
+                continue
+            assert (leader.leader_id, leader.leader_epoch) == (OTHER, 5)
+            assert [node.node_id for node in reply.node_endpoints] == [OTHER]

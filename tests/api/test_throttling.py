@@ -9,13 +9,13 @@ import pytest
 
 from ottla.api import fetch, list_offsets, produce
 from ottla.api.fast_path.produce import FastProduce
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
-from ottla.security.quotas.entities import Client, Quota, QuotaEntity
+from ottla.security.quotas.entities import DEFAULT, QuotaEntity
 from tests.asking import fetch_fields
 from tests.fakes.api_side import ApiSide, api_side
-from tests.fakes.data_side import values_of
+from tests.fakes.data_side import ME, OTHER, values_of
 
-ME = Client("ANONYMOUS", "caller")
 LONG = bytes(1000)
 
 
@@ -101,7 +101,9 @@ async def test_request_time_is_a_share_of_the_event_loop() -> None:
         await side.data.lead()
         limit(side, request_percentage=1.0)
         clock = side.services.broker.clock
-        side.services.shared.quotas.record(Quota.REQUEST, ME, 50.0, clock.mono_ms())
+        usage = side.services.shared.quotas.usage_of("User:ANONYMOUS", "caller", MonoMs(0)).request
+        assert usage is not None
+        usage.record(50.0, clock.mono_ms())
         partition = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": -1}
         asked = {
             "replica_id": -1,
@@ -131,3 +133,56 @@ async def test_another_client_is_not_throttled() -> None:
         for _ in range(3):
             reply = await side.caller.ask(produce.API, 12, **fields(side.data.batch(LONG)))
             assert throttle_ms(reply) == 0
+
+
+async def test_without_a_reply_a_request_is_not_throttled_for_its_time() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        limit(side, request_percentage=0.0)
+        side.caller.start(produce.API, 12, **fields(side.data.batch(LONG), acks=0))
+        assert side.caller.throttled_ms == 0
+        await side.caller.ask(produce.API, 12, **fields(side.data.batch(LONG), acks=1))
+        assert side.caller.throttled_ms == 1_000
+
+
+async def test_a_fetch_is_measured_with_all_its_reply() -> None:
+    """As in Kafka: many small fetches are not free."""
+    async with api_side() as side:
+        await side.data.lead()
+        limit(side, consumer_byte_rate=1_000.0)
+        wanted = {**fetch_fields("t"), "max_wait": timedelta()}
+        replies = [await side.caller.ask(fetch.API, 12, **wanted) for _ in range(200)]
+        assert throttle_ms(replies[0]) == 0
+        assert throttle_ms(replies[-1]) > 0
+
+
+async def test_a_fetch_does_not_wait_for_more_than_its_quota_allows_at_once() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        await side.data.append(*[LONG] * 20)
+        limit(side, consumer_byte_rate=1_000.0)
+        wanted = {**fetch_fields("t"), "min_bytes": 1 << 20, "max_wait": timedelta(seconds=30)}
+        reply = side.caller.start(fetch.API, 12, **wanted)
+        assert reply.done(), "10,000 bytes are there"
+        await reply
+
+
+async def test_followers_fetch_as_much_as_they_can_whatever_quotas_there_are() -> None:
+    async with api_side() as side:
+        await side.data.lead(replicas=(ME, OTHER))
+        await side.data.append(*[LONG] * 20)
+        side.services.shared.quotas.follow({QuotaEntity(DEFAULT): {"consumer_byte_rate": 1.0}})
+        side.caller.peer.is_broker = True
+        reply = await side.caller.ask(fetch.API, 12, **{**fetch_fields("t"), "replica_id": OTHER})
+        assert throttle_ms(reply) == 0
+        assert len(reply.responses[0].partitions[0].records) > 20 * len(LONG)
+
+
+async def test_a_producer_is_muted_when_it_exceeds_its_quota_and_not_when_it_is_answered() -> None:
+    """With acks=all a reply takes its time: others of the connection would start meanwhile."""
+    async with api_side({"flush.before.ack": "never"}) as side:
+        await side.data.lead(replicas=(ME, OTHER))
+        limit(side, producer_byte_rate=10.0)
+        reply = side.caller.start(produce.API, 12, **fields(side.data.batch(LONG), acks=-1))
+        assert not reply.done()
+        assert side.caller.throttled_ms > 10_000

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import pytest
 
 from ottla.log.files import RealDisk
+from ottla.model.clock import WallMs
 from ottla.protocol.records import legacy
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType
 from ottla.protocol.records.record import NewRecord
 from tests.interop.kafka_data import EAGER, fill, until_compacted
-from tests.log.compaction.test_cleaner import Compacted
+from tests.log.compacted_log import Compacted
 from tools import kafka_cache, nodes
 
 pytestmark = pytest.mark.spec("TOOL-13", "TOOL-14")
@@ -95,7 +96,7 @@ def test_every_file_of_a_broker_is_read_without_complaint(data: Path, kind: str)
 def test_a_compacted_log_with_transactions_is_read_without_complaint(tmp_path: Path) -> None:
     compacted = Compacted(tmp_path / "t-0", RealDisk(), index_interval_bytes="0")
     for number in range(120):
-        compacted.now_ms += 1
+        compacted.now_ms = WallMs(compacted.now_ms + 1)
         value = None if number % 7 == 0 else b"%d" % number
         compacted.put(
             (b"k%d" % (number % 9), value), producer=number % 3 - 1, codec=Codec(number % 5)
@@ -108,7 +109,7 @@ def test_a_compacted_log_with_transactions_is_read_without_complaint(tmp_path: P
         if number == 89:
             compacted.clean()
     compacted.log.close()
-    compacted.log.deleted_segments.purge(compacted.now_ms + 100_000)
+    compacted.log.deleted_segments.purge(WallMs(compacted.now_ms + 100_000))
     files = files_of(tmp_path)
     assert {path.suffix for path in files} == set(SUFFIXES)
     assert_agreed(files)

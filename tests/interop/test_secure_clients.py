@@ -17,6 +17,7 @@ import pytest
 
 import ottla
 from ottla.client.admin.scram_users import ScramUpsertion
+from ottla.model.clock import WallMs
 from ottla.model.errors import AuthenticationFailed
 from ottla.security.sasl.tokens import unsecured_token
 from ottla.testing import Broker
@@ -53,7 +54,7 @@ class Secure(NamedTuple):
 
 
 def token() -> str:
-    return unsecured_token("alice", int(time.time() * 1000))
+    return unsecured_token("alice", WallMs(int(time.time() * 1000)))
 
 
 @pytest.fixture(scope="module")

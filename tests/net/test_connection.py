@@ -288,7 +288,7 @@ def test_whoever_was_to_answer_later_hears_that_the_peer_has_gone() -> None:
     one.turn(0, 0)
     gone: list[int] = []
     for number in (2, 3):
-        asked.slots[number].on_disconnect = lambda number=number: gone.append(number)  # type: ignore[misc]
+        asked.slots[number].on_disconnect = lambda number=number: gone.append(number)
     asked.slots[3].reply([reply(3)])
     one.close()
     assert gone == [2]  # the third was answered, of the fourth nobody wanted to know

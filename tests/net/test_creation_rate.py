@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from ottla.delay.rates import Windows
+from ottla.model.clock import MonoMs
 from ottla.net.creation_rate import CreationRate
 
 
-def on_admitted(rate: CreationRate, most: int, now_ms: int) -> int:
+def counted(rate: CreationRate, most: float, now_ms: int) -> int:
+    """How many come at once before one is too early; that one is not accepted."""
     count = 0
-    while not rate.wait_ms(most, now_ms):
-        rate.count_one()
+    while not rate.count_one(most, MonoMs(now_ms)):
         count += 1
+    rate.take_back(MonoMs(now_ms))
     return count
 
 
 @pytest.mark.spec("SEC-09")
-def test_a_second_is_worth_the_rate_and_what_was_not_used_is_not_saved_up() -> None:
-    rate = CreationRate()
-    assert on_admitted(rate, 10, 0) == 10
-    assert on_admitted(rate, 10, 100) == 1
-    assert on_admitted(rate, 10, 60_000) == 10
+def test_ten_windows_are_worth_the_rate_and_what_was_not_used_is_not_saved_up() -> None:
+    rate = CreationRate(Windows())
+    assert counted(rate, 10, 0) == 100
+    assert counted(rate, 10, 500) == 5
+    assert counted(rate, 10, 60_000) == 100
 
 
-def test_the_wait_is_as_long_as_it_takes() -> None:
-    rate = CreationRate()
-    assert on_admitted(rate, 4, 0) == 4
-    wait_ms = rate.wait_ms(4, 0)
-    assert 250 <= wait_ms <= 251
-    assert rate.wait_ms(4, wait_ms) == 0
+def test_nobody_waits_longer_than_a_window() -> None:
+    rate = CreationRate(Windows(11, 2_000))
+    delays = [rate.count_one(1, MonoMs(0)) for _ in range(30)]
+    assert delays == [0] * 20 + [1_000] + [2_000] * 9
+    assert rate.count_one(0, MonoMs(100_000)) == 2_000
 
 
-def test_another_rate_holds_at_once_and_none_at_all_lets_nobody_in_twice() -> None:
-    rate = CreationRate()
-    assert on_admitted(rate, 1, 0) == 1
-    assert on_admitted(rate, 100, 0) == 100
-    assert on_admitted(rate, 0, 0) == 1
-    assert rate.wait_ms(0, 3_600_000) == 1_000
-
-
-@given(most=st.integers(1, 1_000), steps=st.lists(st.integers(0, 3_000), max_size=30))
-def test_never_more_than_the_rate_and_one_seconds_worth_before(most: int, steps: list[int]) -> None:
-    rate, now, count = CreationRate(), 0, 0
-    for step in steps:
-        now += step
-        count += on_admitted(rate, most, now)
-    assert count <= most + now * most / 1000 + 1
+def test_another_rate_holds_at_once() -> None:
+    rate = CreationRate(Windows())
+    assert counted(rate, 1, 0) == 10
+    assert counted(rate, 10, 0) == 90

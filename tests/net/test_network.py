@@ -91,17 +91,37 @@ async def test_who_waits_to_be_let_in_is_closed_when_the_listener_ends() -> None
 @pytest.mark.spec("SEC-09")
 async def test_connections_that_come_faster_than_allowed_wait_for_their_turn() -> None:
     rig = Rig(NetLimits(max_connection_creation_rate=2))
-    lines = [rig.connect(echo) for _ in range(5)]
+    lines = [rig.connect(echo) for _ in range(23)]
     for number, line in enumerate(lines):
         line.send(request(number))
-    assert [len(line.replies) for line in lines] == [1, 1, 0, 0, 0]
-    rig.clock.ns += SECOND
-    rig.network._admit_waiting()
-    await a_pass()
-    assert [len(line.replies) for line in lines] == [1, 1, 1, 1, 0]
+    assert [len(line.replies) for line in lines] == [1] * 20 + [0] * 3
+    for count in (21, 22):
+        rig.clock.ns += SECOND // 2
+        rig.network._admit_waiting()
+        await a_pass()
+        assert sum(len(line.replies) for line in lines) == count
     for line in lines:
         line.lose()
     assert (rig.network.connection_counts.total, len(rig.network.waiting_connections)) == (0, 0)
+
+
+@pytest.mark.spec("SEC-09")
+async def test_connections_of_an_address_that_come_too_early_are_closed_a_little_later() -> None:
+    rig = Rig()
+    rig.network.waiting_connections.rate_of_address = lambda _: 1.0
+    lines = [rig.connect(echo) for _ in range(11)]
+    early = lines[10]
+    early.send(request(1))
+    await asyncio.sleep(0.9)
+    assert not early.transport.is_closing()
+    assert not early.replies
+    await asyncio.sleep(0.2)
+    assert early.transport.is_closing()
+    assert not early.replies
+    assert rig.network.connection_counts.total == 10
+    early.lose()
+    refused = rig.network.refused_counter("PLAINTEXT")
+    assert refused.value == 1
 
 
 @pytest.mark.spec("NET-39")

@@ -9,6 +9,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `handling`          calls a handler; every failure becomes a refusal
 - `fast_path`         Produce requests that repeat the connection's last one
 - `throttling`        records usage for quotas, and adds throttle times to replies
+- `current_leaders`   the new leader in replies of a broker that no longer leads (KIP-951)
 - `quota_entities`    entities with quotas in requests and replies
 - `token_requests`    what the APIs of delegation tokens have in common
 - `login`             the login of a connection on a SASL listener

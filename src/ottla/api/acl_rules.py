@@ -6,10 +6,10 @@ Owns the validation of ACLs and filters. Never stores any.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
 
 from ottla.api.api import Context, Fields
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import (
     CLUSTER_NAME,
     Filter,
@@ -29,7 +29,7 @@ def store_of(ctx: Context, message: str = "No Authorizer is configured.") -> Acl
     return ctx.services.shared.acls
 
 
-def read_rule(entry: Any) -> Rule:
+def read_rule(entry: KioStruct) -> Rule:
     """The ACL of a creation; INVALID_REQUEST if it is invalid."""
     try:
         rule = Rule(
@@ -49,7 +49,7 @@ def read_rule(entry: Any) -> Rule:
     return rule
 
 
-def read_filter(entry: Any) -> Filter:
+def read_filter(entry: KioStruct) -> Filter:
     """The filter of a request; INVALID_REQUEST if it is invalid."""
     try:
         filter_ = Filter(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import acts_as_broker
@@ -19,6 +19,7 @@ from ottla.coordinator.txn.state import Producer
 from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 24
@@ -150,7 +151,7 @@ def _several(request: Request) -> list[Adding]:
     ]
 
 
-def _keys(topics: Iterable[Any]) -> list[TopicPartition]:
+def _keys(topics: Iterable[KioStruct]) -> list[TopicPartition]:
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 

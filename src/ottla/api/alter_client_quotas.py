@@ -6,13 +6,14 @@ import ipaddress
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.api.quota_entities import entity_of
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Operation
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity, quota_text
 from ottla.shared_state.quota_store import Change
@@ -54,7 +55,7 @@ def _check_ip(entity: QuotaEntity) -> None:
         ) from None
 
 
-def _changes(entity: QuotaEntity, ops: Any) -> dict[str, str | None]:
+def _changes(entity: QuotaEntity, ops: KioStruct) -> dict[str, str | None]:
     """The new text of each quota; None removes it."""
     changes: dict[str, str | None] = {}
     for op in ops:
@@ -73,7 +74,7 @@ def _changed(changes: Mapping[str, str | None], settings: Mapping[str, str]) -> 
     return {key: text for key, text in merged.items() if text is not None}
 
 
-def _result(entry: Any, code: ErrorCode, message: str | None) -> Fields:
+def _result(entry: KioStruct, code: ErrorCode, message: str | None) -> Fields:
     return {
         "error_code": code,
         "error_message": message,

@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.net.error_log import escaped
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Operation
 from ottla.security.sasl.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISM_NAMES, Credential
 
@@ -28,7 +29,7 @@ audit = logging.getLogger("ottla.security.audit")
 
 async def alter_user_scram_credentials(request: Request, ctx: Context) -> Fields:
     items = [item async for item in in_slices([*request.deletions, *request.upsertions])]
-    by_user: dict[str, list[Any]] = {}
+    by_user: dict[str, list[KioStruct]] = {}
     async for item in in_slices(items):
         by_user.setdefault(item.name, []).append(item)
     errors: dict[str, KafkaError] = {}
@@ -45,7 +46,7 @@ async def alter_user_scram_credentials(request: Request, ctx: Context) -> Fields
     return {"throttle_time": 0, "results": results}
 
 
-def _check(item: Any, times: int) -> None:
+def _check(item: KioStruct, times: int) -> None:
     if not item.name:
         raise KafkaError(ErrorCode.unacceptable_credential, "Username must not be empty")
     if item.mechanism not in MECHANISM_NAMES:
@@ -70,7 +71,7 @@ def _check(item: Any, times: int) -> None:
         raise KafkaError(ErrorCode.unacceptable_credential, reason)
 
 
-async def _alter(ctx: Context, user: str, items: list[Any]) -> None:
+async def _alter(ctx: Context, user: str, items: list[KioStruct]) -> None:
     def change(stored: Mapping[str, str]) -> dict[str, str]:
         changed = dict(stored)
         for item in items:
@@ -95,7 +96,7 @@ async def _alter(ctx: Context, user: str, items: list[Any]) -> None:
     )  # fmt: skip
 
 
-def _is_upsertion(item: Any) -> bool:
+def _is_upsertion(item: KioStruct) -> bool:
     return hasattr(item, "salted_password")
 
 

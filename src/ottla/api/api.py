@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla.api.authorise import Need, require
 from ottla.model.errors import ErrorCode
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Call
 from ottla.security.acl import Kind, Operation
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 Fields: TypeAlias = Mapping[str, object]
 NOT_HOSTED: Final = "This server does not host this topic-partition."
 """What Kafka says of UNKNOWN_TOPIC_OR_PARTITION where a reply has room for a message."""
-Request: TypeAlias = Any
+Request: TypeAlias = KioMessage
 """A kio entity of the negotiated version; a field that the version lacks has its default."""
 
 

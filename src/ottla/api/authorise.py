@@ -8,9 +8,10 @@ of them itself, with `Context.allows`. Never decides by ACLs: the authorizer doe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.schema import KioMessage
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 from ottla.security.authorizer import Authorizer, Requester
 
@@ -33,7 +34,7 @@ class Need(NamedTuple):
     kind: Kind
     field: str | None = None
 
-    def name(self, request: Any) -> str | None:
+    def name(self, request: KioMessage) -> str | None:
         """None if the request has no such resource."""
         return CLUSTER_NAME if self.field is None else getattr(request, self.field)
 
@@ -49,7 +50,9 @@ def on_group(operation: Operation) -> tuple[Need]:
 WRITE_TRANSACTIONS: Final = Need(Operation.WRITE, Kind.TRANSACTIONAL_ID, "transactional_id")
 
 
-def check(authorizer: Authorizer, peer: Requester, needs: Iterable[Need], request: Any) -> None:
+def check(
+    authorizer: Authorizer, peer: Requester, needs: Iterable[Need], request: KioMessage
+) -> None:
     """KafkaError if the peer lacks one of the needed permissions."""
     if not authorizer.in_force:
         return

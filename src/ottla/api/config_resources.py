@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.api.api import Context, Fields
 from ottla.config.dynamic import Overrides
@@ -19,6 +19,7 @@ from ottla.controller.topic_rules import check_name
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
+from ottla.protocol.schema import KioStruct
 from ottla.security import acl
 
 SLICE: Final = 20
@@ -134,7 +135,7 @@ async def alter_broker(
 
 
 async def answer_each(
-    resources: Iterable[Any], alter: Callable[[Resource], Awaitable[None]]
+    resources: Iterable[KioStruct], alter: Callable[[Resource], Awaitable[None]]
 ) -> Fields:
     """One result per resource of a request; a resource named twice is refused."""
     named = [

@@ -6,7 +6,7 @@ From version 1 on a member chooses its own id, and may subscribe by regular expr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
@@ -16,6 +16,7 @@ from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol import wire
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 68
@@ -35,7 +36,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
         f"/{ctx.peer.address}",
         wire.ms(request.rebalance_timeout),
         request.subscribed_topic_names,
-        getattr(request, "subscribed_topic_regex", None),
+        request.subscribed_topic_regex,
         request.server_assignor,
         _owned(request.topic_partitions),
         brings_id=ctx.call.version >= FIRST_WITH_OWN_IDS,
@@ -57,7 +58,7 @@ def _sees(ctx: Context) -> Callable[[str], bool]:
     return lambda name: ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
 
 
-def _owned(topics: Any) -> Parts | None:
+def _owned(topics: KioStruct) -> Parts | None:
     if topics is None:
         return None
     return frozenset(

@@ -68,8 +68,8 @@ async def _create(request: Request, ctx: Context) -> Fields:
 
 def _owner(request: Request, requester: str) -> str:
     """Who asks, unless the request names another."""
-    kind = getattr(request, "owner_principal_type", None)
-    name = getattr(request, "owner_principal_name", None)
+    kind = request.owner_principal_type
+    name = request.owner_principal_name
     if not name:
         return requester
     if kind != USER:

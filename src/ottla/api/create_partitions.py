@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.throttling import MutationQuota
@@ -13,6 +13,7 @@ from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 from ottla.protocol import wire
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 37
@@ -32,21 +33,27 @@ async def create_partitions(request: Request, ctx: Context) -> Fields:
             refusals[name] = KafkaError(ErrorCode.topic_authorization_failed)
     quota = MutationQuota(ctx, FIRST_STRICT)
     topics = ctx.services.metadata.image.topics
+    added: dict[str, int] = {}
     for topic in request.topics:
         if topic.name not in refusals and topic.name in topics:
             try:
-                quota.take(max(topic.count - len(topics[topic.name].partitions), 0))
+                count = max(topic.count - len(topics[topic.name].partitions), 0)
+                quota.take(count)
+                added[topic.name] = count
             except KafkaError as refusal:
                 refusals[topic.name] = refusal
     more = [_more(topic) for topic in request.topics if topic.name not in refusals]
     refusals |= await ctx.services.controller.create_partitions(
         more, wire.ms(request.timeout), validate_only=request.validate_only
     )
+    for name, count in added.items():
+        if refusals[name] is not None:
+            quota.give_back(count)
     results = _fields(_result(name, refusals[name]) for name in times)
     return {**results, "throttle_time": quota.delay_ms}
 
 
-def _more(topic: Any) -> MorePartitions:
+def _more(topic: KioStruct) -> MorePartitions:
     if topic.assignments is None:
         return MorePartitions(topic.name, topic.count)
     assignment = tuple(tuple(map(BrokerId, item.broker_ids)) for item in topic.assignments)

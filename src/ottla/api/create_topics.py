@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.throttling import MutationQuota
@@ -17,6 +17,7 @@ from ottla.delay.slices import Slices, in_slices, sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId
 from ottla.protocol import wire
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 19
@@ -48,6 +49,9 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     outcomes |= await controller.create_topics(
         list(new_topics.values()), wire.ms(request.timeout), validate_only=request.validate_only
     )
+    for topic in request.topics:
+        if topic.name in new_topics and isinstance(outcomes[topic.name], KafkaError):
+            quota.give_back(_partition_count(topic, ctx))
     created = [name for name, outcome in outcomes.items() if isinstance(outcome, Created)]
     config = ctx.services.config
     if request.validate_only:
@@ -65,12 +69,12 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     return {**_fields(results), "throttle_time": quota.delay_ms}
 
 
-def _partition_count(topic: Any, ctx: Context) -> int:
+def _partition_count(topic: KioStruct, ctx: Context) -> int:
     count = len(topic.assignments) or topic.num_partitions
     return count if count > 0 else ctx.services.config.current.num_partitions
 
 
-def _new_topic(topic: Any) -> NewTopic:
+def _new_topic(topic: KioStruct) -> NewTopic:
     assignment: dict[int, tuple[BrokerId, ...]] = {}
     for item in topic.assignments:
         if item.partition_index in assignment:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
+from ottla.protocol.schema import KioStruct
 from ottla.replica.delete_records import Deletion, PartitionDeletion
 from ottla.security.acl import Kind, Operation
 
@@ -37,7 +38,7 @@ async def delete_records(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "topics": topics}
 
 
-def _topic(topic: Any, deletions: Iterator[Deletion]) -> Fields:
+def _topic(topic: KioStruct, deletions: Iterator[Deletion]) -> Fields:
     """The results of a topic; `deletions` are in the order of the request."""
     return {
         "name": topic.name,
@@ -52,7 +53,7 @@ def _topic(topic: Any, deletions: Iterator[Deletion]) -> Fields:
     }
 
 
-def _refused(topic: Any, code: ErrorCode) -> Fields:
+def _refused(topic: KioStruct, code: ErrorCode) -> Fields:
     return {
         "name": topic.name,
         "partitions": [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.api.quota_entities import IP, TYPES, check_type, entity_fields, named
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Operation
 from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity
 
@@ -36,7 +37,7 @@ async def describe_client_quotas(request: Request, ctx: Context) -> Fields:
     }
 
 
-def _filters(components: Any) -> dict[str, tuple[int, str | None]]:
+def _filters(components: KioStruct) -> dict[str, tuple[int, str | None]]:
     filters: dict[str, tuple[int, str | None]] = {}
     for component in components:
         check_type(component.entity_type, filters, "filter component")

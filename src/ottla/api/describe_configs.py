@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ottla.api import loggers
 from ottla.api.api import Api, Context, Fields, Request
@@ -28,6 +28,7 @@ from ottla.config.entries import (
 from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol import wire
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Operation
 
 KEY: Final = 32
@@ -45,7 +46,7 @@ async def describe_configs(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "results": results}
 
 
-def _described(item: Any, request: Request, ctx: Context) -> Fields:
+def _described(item: KioStruct, request: Request, ctx: Context) -> Fields:
     resource = Resource(item.resource_type, item.resource_name)
     try:
         require(ctx, Operation.DESCRIBE_CONFIGS, resource)

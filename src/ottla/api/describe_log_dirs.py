@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
@@ -11,6 +11,7 @@ from ottla.delay.slices import Slices
 from ottla.log.directories.log_directories import DirectoryReport, ReplicaReport, describe
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Operation
 
 KEY: Final = 35
@@ -28,7 +29,7 @@ async def describe_log_dirs(request: Request, ctx: Context) -> Fields:
 
 
 async def _requested_partitions(
-    topics: Iterable[Any] | None, slices: Slices
+    topics: Iterable[KioStruct] | None, slices: Slices
 ) -> set[TopicPartition] | None:
     """None: all partitions."""
     if topics is None:

@@ -7,13 +7,14 @@ that the peer may not describe gets an error if the request names it, and is omi
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.metadata import ALLOWED, hidden_topic, no_such_topic, topic_fields, unknown_topic
 from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.schema import KioMessage
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 75
@@ -52,11 +53,11 @@ async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
     return _page(topics, None)
 
 
-def _may_see(name: str, request: Any, ctx: Context) -> bool:
+def _may_see(name: str, request: KioMessage, ctx: Context) -> bool:
     return ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=bool(request.topics))
 
 
-def _check_cursor(request: Any) -> None:
+def _check_cursor(request: KioMessage) -> None:
     cursor = request.cursor
     if cursor is None:
         return
@@ -72,7 +73,7 @@ def _check_cursor(request: Any) -> None:
         )
 
 
-def _names(request: Any, existing: list[str]) -> list[str]:
+def _names(request: KioMessage, existing: list[str]) -> list[str]:
     requested = [topic.name for topic in request.topics] or existing
     names = sorted(set(requested))
     if request.cursor is None:

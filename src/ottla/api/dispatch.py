@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.api import BY_KEY
 from ottla.api.api import Api, Context, Fields, Request
@@ -28,7 +28,7 @@ from ottla.api.api_versions import unsupported_version
 from ottla.api.authorise import acts_as_broker, check
 from ottla.api.handling import handle
 from ottla.api.services import Services
-from ottla.api.throttling import TimedWork, throttled
+from ottla.api.throttling import TimedWork, is_exempt, throttle_forwarded, throttled
 from ottla.controller.runtime.forwarding import ForwardedRequest
 from ottla.delay.slices import finished
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 SMALL_VALUES: Final = 2_000
 """Array elements of a request that is decoded on arrival: a fifth of a millisecond."""
 
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+Spawn: TypeAlias = Callable[[Coroutine[object, None, None]], object]
 """Starts a task; None or False if the broker is stopping."""
 FORWARDED_MS: Final = 30_000
 """How long a forwarded request without a timeout of its own may take."""
@@ -107,7 +107,7 @@ class Dispatch:
         assert api.refuse is not None
 
         def done(fields: Fields) -> None:
-            fields = throttled(call, slot, self._services, fields)
+            fields = throttled(api, call, slot, self._services, fields)
             slot.reply((wire.reply(call, fields),))
 
         try:
@@ -123,10 +123,10 @@ class Dispatch:
         return True
 
     def _later(
-        self, call: Call, slot: RequestSlot, work: Coroutine[Any, Any, None], size: int
+        self, call: Call, slot: RequestSlot, work: Coroutine[object, None, None], size: int
     ) -> None:
         memory = self._memory
-        if self._services.shared.quotas.in_force and not slot.peer.is_broker:
+        if self._services.shared.quotas.in_force and not is_exempt(self._apis[call.key], slot.peer):
             work = TimedWork(work, call, slot, self._services)
         if size < COUNTED_FROM_BYTES:
             started = self._spawn(work)
@@ -145,7 +145,7 @@ class Dispatch:
             work.close()
             slot.close("broker is shutting down")
 
-    async def _counted(self, work: Coroutine[Any, Any, None], size: int) -> None:
+    async def _counted(self, work: Coroutine[object, None, None], size: int) -> None:
         try:
             await work
         finally:
@@ -196,7 +196,7 @@ class Dispatch:
             return
         try:
             fields = await handle(api, request, Context(call, slot.peer, self._services))
-            fields = throttled(call, slot, self._services, fields)
+            fields = throttled(api, call, slot, self._services, fields)
             if wire.is_large(fields):
                 slot.reply([await finished(wire.reply_in_pieces(call, fields))])
             else:
@@ -226,6 +226,8 @@ class Dispatch:
             reply = await forwarder.forward(
                 ForwardedRequest(frame, peer.principal, peer.address), timeout_ms
             )
+            if self._services.shared.quotas.in_force:
+                throttle_forwarded(call, reply, slot)
             slot.reply([len(reply).to_bytes(4, "big") + reply])
         except KafkaError as refusal:
             slot.reply([wire.reply(call, api.refuse(request, refusal.code, refusal.message))])

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from dataclasses import replace
+from typing import Final, cast
 
 from ottla.api.api import Api
 from ottla.api.authorise import acts_as_broker
+from ottla.api.current_leaders import CurrentLeaders
 from ottla.api.services import Services
-from ottla.api.throttling import throttle
+from ottla.api.throttling import throttle_fetch
 from ottla.delay.slices import SLICE, in_slices, sliced, step_through
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, TopicId, TopicPartition
 from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.hot import FetchedPartition, fetch_reply
+from ottla.protocol.hot.parts import Endpoint
+from ottla.protocol.schema import KioMessage, KioStruct
 from ottla.protocol.wire import Call
 from ottla.replica.fetch.options import FetchClient, FetchOptions, Isolation
 from ottla.replica.fetch.session_partition import SessionChanges
@@ -27,15 +31,19 @@ from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessio
 from ottla.replica.leader import UNKNOWN_EPOCH
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 from ottla.security.acl import Kind, Operation
-from ottla.security.quotas.client_quotas import client_of
-from ottla.security.quotas.entities import Quota
 
 KEY: Final = 1
 FIRST_WITH_RACK: Final = 11
 FIRST_BY_ID: Final = 13
 FIRST_WITH_REPLICA_STATE: Final = 15
+FIRST_WITH_LEADERS: Final = 16
+LED_ELSEWHERE: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 SMALL_VALUES: Final = 2_500
 """Array elements of a request that is decoded on arrival: about 200 partitions."""
+UNLIMITED: Final = 2**31 - 1
+HEAD_BYTES: Final = 30
+PARTITION_BYTES: Final = 42
+"""Of a reply: what comes before its topics, and each of its partitions without the records."""
 LONGEST_WAIT_MS: Final = 300_000
 """A request with a longer `max_wait_ms` gets an empty reply after this time."""
 
@@ -64,7 +72,7 @@ async def fetch_many(call: Call, frame: memoryview, slot: RequestSlot, services:
 
 
 def _session_request(
-    call: Call, request: Any, partitions: list[PartitionFetch], services: Services
+    call: Call, request: KioMessage, partitions: list[PartitionFetch], services: Services
 ) -> FetchSessionRequest:
     by_id = call.version >= FIRST_BY_ID
     names = services.metadata.image.names
@@ -80,13 +88,17 @@ def _session_request(
 
 def _serve(
     call: Call,
-    request: Any,
+    request: KioMessage,
     session_request: FetchSessionRequest,
     slot: RequestSlot,
     services: Services,
 ) -> None:
-    terms = _terms(call, request, slot.peer, _max_bytes(call, slot.peer, services))
-    if terms.from_follower and not acts_as_broker(slot.peer, services):
+    peer, most = slot.peer, services.config.current.fetch_max_bytes
+    if services.shared.quotas.in_force and _replica(call, request) < 0:
+        most = min(most, _quota_bytes(call, peer, services))
+    terms = _terms(call, request, peer, most)
+    from_follower = terms.from_follower
+    if from_follower and not acts_as_broker(peer, services):
         _refuse_follower(call, slot, session_request.partitions)
         return
     try:
@@ -101,8 +113,8 @@ def _serve(
         work.read_changes(fetching.changes)
     elif len(fetching.requests) > SLICE:
         step_through(work.in_slices())
-    elif services.authorizer.in_force and not terms.from_follower:
-        work.read(*_split_by_access(fetching.requests, slot.peer, services))
+    elif services.authorizer.in_force and not from_follower:
+        work.read(*_split_by_access(fetching.requests, peer, services))
     else:
         work.read(fetching.requests, [])
 
@@ -160,7 +172,8 @@ class _Fetch:
             return
         if self._refused:
             fetched = self._refused + fetched
-        throttle_ms = self._throttle(fetched)
+        quotas = self._services.shared.quotas
+        throttle_ms = self._throttle(fetched) if quotas.in_force else 0
         if throttle_ms:  # records that may not be sent yet: the client fetches them again
             session_id = self._fetching.session_id
             empty = fetch_reply(self._call, throttle_ms, ErrorCode.none, session_id, ())
@@ -175,17 +188,10 @@ class _Fetch:
 
     def _throttle(self, fetched: list[PartitionFetchResult]) -> int:
         """The throttle time; then nothing of this is sent, and its bytes are not counted."""
-        services = self._services
-        if not services.shared.quotas.in_force or self._terms.from_follower:
+        if self._terms.from_follower:
             return 0
-        size = sum(result.size for result in fetched)
-        delay_ms = throttle(self._call, self._slot, services, (Quota.FETCH, size))
-        if delay_ms:
-            client = client_of(self._slot.peer.principal, self._call.client_id)
-            services.shared.quotas.take_back(
-                Quota.FETCH, client, size, services.broker.clock.mono_ms()
-            )
-        return delay_ms
+        size = _reply_bytes(fetched, in_session=self._fetching.session_id != NO_SESSION)
+        return throttle_fetch(size, self._call, self._slot, self._services)
 
     def _reply(self, fetched: list[PartitionFetchResult]) -> Generator[None, None, None]:
         session_id = NO_SESSION
@@ -195,20 +201,38 @@ class _Fetch:
             session_id = reply_session
             changed += part
             yield
+        endpoints: list[Endpoint] = []
+        if self._call.version >= FIRST_WITH_LEADERS and any(result.failed for result in changed):
+            leaders = CurrentLeaders(self._services, self._slot.peer.listener)
+            changed = [_with_leader(result, leaders) for result in changed]
+            endpoints = leaders.endpoints
         topics = _topics(changed, self._call.version >= FIRST_BY_ID)
         yield
         if self._slot.alive:
-            self._slot.reply(_parts(fetch_reply(self._call, 0, ErrorCode.none, session_id, topics)))
+            reply = fetch_reply(
+                self._call, 0, ErrorCode.none, session_id, topics, endpoints=endpoints
+            )
+            self._slot.reply(_parts(reply))
 
 
-def _max_bytes(call: Call, peer: Peer, services: Services) -> int:
-    """The most bytes of a reply; not more than a quota allows at once."""
-    most, quotas = services.config.current.fetch_max_bytes, services.shared.quotas
-    if not quotas.in_force or peer.is_broker:
-        return most
-    client = client_of(peer.principal, call.client_id)
-    allowed = quotas.max_in_window(Quota.FETCH, client)
-    return most if allowed is None else min(most, allowed)
+def _quota_bytes(call: Call, peer: Peer, services: Services) -> int:
+    """The most bytes that a quota allows in one reply."""
+    now_ms = services.broker.clock.mono_ms()
+    allowed = services.shared.quotas.fetch_max_bytes(peer.principal, call.client_id, now_ms)
+    return UNLIMITED if allowed is None else allowed
+
+
+def _reply_bytes(fetched: Iterable[PartitionFetchResult], *, in_session: bool) -> int:
+    """The size of a reply, about: Kafka's quotas count all of it, not just the records.
+
+    In a session a partition is left out if there is nothing to say about it.
+    """
+    size, topics = HEAD_BYTES, set()
+    for result in fetched:
+        if result.size or not in_session or result.failed:
+            size += PARTITION_BYTES + result.size
+            topics.add(result.request.key.topic)
+    return size + sum(map(len, topics))
 
 
 def _refuse_follower(call: Call, slot: RequestSlot, partitions: Iterable[PartitionFetch]) -> None:
@@ -251,33 +275,43 @@ def _refused(partition: PartitionFetch, code: ErrorCode) -> PartitionFetchResult
     )
 
 
+def _with_leader(result: PartitionFetchResult, leaders: CurrentLeaders) -> PartitionFetchResult:
+    """The same, with the current leader if it is not this broker."""
+    if result.part.error_code not in LED_ELSEWHERE:
+        return result
+    key = result.request.key
+    leader = leaders.find(key.topic, key.partition)
+    return replace(result, part=result.part._replace(current_leader=leader))
+
+
 def _parts(parts: Sequence[object]) -> Sequence[Part]:
     """The parts that are not encoded are slices of log files."""
     return cast(Sequence[Part], parts)
 
 
-def _replica(call: Call, request: Any) -> BrokerId:
+def _replica(call: Call, request: KioMessage) -> BrokerId:
     """The broker id of the follower; -1 for a consumer."""
     if call.version >= FIRST_WITH_REPLICA_STATE:
         return BrokerId(request.replica_state.replica_id)
     return BrokerId(request.replica_id)
 
 
-def _replica_epoch(call: Call, request: Any) -> BrokerEpoch:
+def _replica_epoch(call: Call, request: KioMessage) -> BrokerEpoch:
     if call.version >= FIRST_WITH_REPLICA_STATE:
         return BrokerEpoch(request.replica_state.replica_epoch)
     return UNKNOWN_EPOCH
 
 
-def _terms(call: Call, request: Any, peer: Peer, fetch_max_bytes: int) -> FetchOptions:
+def _terms(call: Call, request: KioMessage, peer: Peer, fetch_max_bytes: int) -> FetchOptions:
     replica, client = _replica(call, request), None
+    max_bytes = min(request.max_bytes, fetch_max_bytes)
     if call.version >= FIRST_WITH_RACK and replica < 0:
         client = FetchClient(request.rack_id, peer.listener)
     return FetchOptions(
         replica_id=replica,
         max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
-        min_bytes=request.min_bytes,
-        max_bytes=min(request.max_bytes, fetch_max_bytes),
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
         isolation=Isolation(1 if request.isolation_level == 1 else 0),
         replica_epoch=_replica_epoch(call, request),
         client=client,
@@ -285,7 +319,7 @@ def _terms(call: Call, request: Any, peer: Peer, fetch_max_bytes: int) -> FetchO
 
 
 def _requested_partitions(
-    topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool
+    topics: Iterable[KioStruct], names: Mapping[TopicId, str], by_id: bool
 ) -> Iterator[PartitionFetch]:
     for topic in topics:
         topic_id = (topic.topic_id or NO_TOPIC_ID) if by_id else NO_TOPIC_ID
@@ -301,7 +335,7 @@ def _requested_partitions(
 
 
 def _forgotten(
-    topics: Iterable[Any], names: Mapping[TopicId, str], by_id: bool
+    topics: Iterable[KioStruct], names: Mapping[TopicId, str], by_id: bool
 ) -> list[PartitionFetch]:
     forgotten = []
     for topic in topics:

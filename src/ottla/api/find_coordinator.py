@@ -94,7 +94,7 @@ def _batch(results: list[CoordinatorLookup]) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
-    keys = getattr(request, "coordinator_keys", None) or ()
+    keys = request.coordinator_keys or ()
     batch = _batch([CoordinatorLookup(key, NOWHERE, code, message) for key in keys])
     return {**_single(CoordinatorLookup("", NOWHERE, code, message)), **batch}
 

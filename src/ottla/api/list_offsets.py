@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.delay.slices import Slices
@@ -17,6 +17,7 @@ from ottla.log.log import FAULTS
 from ottla.log.timestamp_lookup import max_timestamp_offset, offset_for_timestamp
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.replica.fetch.options import FetchOptions, Isolation
 from ottla.replica.partition import HostedPartition
 from ottla.security.acl import Kind, Operation
@@ -69,7 +70,7 @@ async def list_offsets(request: Request, ctx: Context) -> Fields:
 
 
 async def _partitions(
-    topic: Any, partitions: AsyncIterator[Any], terms: FetchOptions, ctx: Context
+    topic: KioStruct, partitions: AsyncIterator[KioStruct], terms: FetchOptions, ctx: Context
 ) -> AsyncIterator[Fields]:
     allowed = ctx.allows(Operation.DESCRIBE, Kind.TOPIC, topic.name)
     counts = (
@@ -89,7 +90,7 @@ async def _partitions(
             yield _part(requested, ErrorCode.invalid_request, NOTHING)
 
 
-def _answer(topic: str, requested: Any, terms: FetchOptions, ctx: Context) -> Fields:
+def _answer(topic: str, requested: KioStruct, terms: FetchOptions, ctx: Context) -> Fields:
     try:
         position = _find(TopicPartition(topic, requested.partition_index), requested, terms, ctx)
     except KafkaError as refusal:
@@ -100,7 +101,9 @@ def _answer(topic: str, requested: Any, terms: FetchOptions, ctx: Context) -> Fi
     return _part(requested, ErrorCode.none, position)
 
 
-def _find(key: TopicPartition, requested: Any, terms: FetchOptions, ctx: Context) -> FoundOffset:
+def _find(
+    key: TopicPartition, requested: KioStruct, terms: FetchOptions, ctx: Context
+) -> FoundOffset:
     if ctx.call.version < OLDEST_VERSION_OF.get(requested.timestamp, 0):
         raise KafkaError(ErrorCode.unsupported_version)
     hosted = ctx.services.replicas.hosted
@@ -145,7 +148,7 @@ def _check_caught_up(partition: HostedPartition, terms: FetchOptions) -> None:
         raise KafkaError(ErrorCode.offset_not_available)
 
 
-def _part(requested: Any, code: ErrorCode, position: FoundOffset) -> Fields:
+def _part(requested: KioStruct, code: ErrorCode, position: FoundOffset) -> Fields:
     return {
         "partition_index": requested.partition_index,
         "error_code": code,

@@ -11,6 +11,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
 from ottla.delay.slices import in_slices
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation
 
@@ -44,7 +45,7 @@ async def list_transactions(request: Request, ctx: Context) -> Fields:
     }
 
 
-def _is_old_enough(txn: Transaction, longer_ms: int, now_ms: int) -> bool:
+def _is_old_enough(txn: Transaction, longer_ms: int, now_ms: WallMs) -> bool:
     return longer_ms < 0 or now_ms - txn.started_ms > longer_ms
 
 

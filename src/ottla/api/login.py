@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import Final, TypeAlias
 
 from ottla.api.api import Fields
 from ottla.model.clock import Clock
@@ -29,6 +29,7 @@ from ottla.protocol import wire
 from ottla.security.sasl.exchange import LoginFailed, ServerExchange, Step
 from ottla.security.sasl.server import SaslServer
 
+log = logging.getLogger(__name__)
 audit = logging.getLogger("ottla.security.audit")
 
 SASL_HANDSHAKE: Final = 17
@@ -38,6 +39,11 @@ VERSIONS: Final = {SASL_HANDSHAKE: range(0, 2), SASL_AUTHENTICATE: range(0, 3)}
 LOGIN_MAX_MS: Final = 10_000
 STEPS_MAX: Final = 8
 MS: Final = 1_000_000
+
+
+Outcome: TypeAlias = Fields | LoginFailed | Disconnect
+"""The fields of a reply, or why there is none."""
+RunBlocking: TypeAlias = Callable[[Callable[[], Step]], "asyncio.Future[Step]"]
 
 
 class Phase(Enum):
@@ -58,6 +64,8 @@ class LoginContext:
     delay_ms: Callable[[], int]
     count: Callable[[str], None]
     """Counts a login as "successful" or "failed"."""
+    run_blocking: RunBlocking
+    """Runs a step of a mechanism that may block."""
 
 
 class Login:
@@ -72,6 +80,8 @@ class Login:
         self._mechanism = ""
         self._exchange: ServerExchange | None = None
         self._steps = 0
+        self.has_expired = False
+        """Whether the session is over: only another login is let pass."""
         connection.peer.login = self
 
     def __call__(self, frame: memoryview, slot: RequestSlot) -> None:
@@ -92,6 +102,7 @@ class Login:
             if now_ns - self._began_ns > LOGIN_MAX_MS * MS:
                 self._connection.end(f"login not finished within {LOGIN_MAX_MS} ms")
         elif self._expires_ns and now_ns > self._expires_ns:
+            self.has_expired = True
             self._connection.answer_with(self._on_expired)
 
     @property
@@ -115,24 +126,42 @@ class Login:
         self._steps = 0
         return {"error_code": ErrorCode.none, "mechanisms": list(server.mechanisms)}
 
-    def authenticate(self, token: bytes) -> Fields | None:
-        """SaslAuthenticate: one step of the exchange; None: there is none. LoginFailed."""
+    def authenticate(self, token: bytes, done: Callable[[Outcome], None]) -> bool:
+        """SaslAuthenticate: one step of the exchange; False: there is none.
+
+        `done` is called at once, or later if the mechanism blocks: then no exchange is open until
+        the step is done.
+        """
         exchange = self._exchange
         if exchange is None:
-            return None
-        try:
-            step = self._evaluated(exchange, token)
-        except LoginFailed as failure:
+            return False
+        self._steps += 1
+        if self._steps > STEPS_MAX:
+            done(self._failed(LoginFailed("Authentication failed: too many messages")))
+        elif not exchange.blocks:
+            done(self._outcome(lambda: exchange.evaluate(token)))
+        else:
             self._exchange = None
-            self._record_failure(failure)
-            raise
-        lifetime_ms = 0 if step.user is None else self._complete(step)
-        return {
-            "error_code": ErrorCode.none,
-            "error_message": None,
-            "auth_bytes": step.token,
-            "session_lifetime": lifetime_ms,
-        }
+            work = self._context.run_blocking(lambda: exchange.evaluate(token))
+            work.add_done_callback(lambda work: self._on_evaluated(exchange, work, done))
+        return True
+
+    def _on_evaluated(
+        self,
+        exchange: ServerExchange,
+        work: asyncio.Future[Step],
+        done: Callable[[Outcome], None],
+    ) -> None:
+        if work.cancelled() or self._connection.closed:
+            done(Disconnect("the connection was closed during the login"))
+            return
+        self._exchange = exchange
+        try:
+            outcome = self._outcome(work.result)
+        except Exception:
+            log.exception("login by %s failed with an unexpected error", self._mechanism)
+            outcome = Disconnect("internal error during a login; see the broker log")
+        done(outcome)
 
     def end(self, failure: LoginFailed) -> None:
         """Close the connection after the replies that are ready."""
@@ -171,38 +200,68 @@ class Login:
         slot.reply((wire.reply(call, fields),))
 
     def _on_authenticate(self, call: wire.Call, token: bytes, slot: RequestSlot) -> None:
-        try:
-            fields = self.authenticate(token)
-        except LoginFailed as failure:
-            self._refuse(slot, wire.reply(call, refusal_fields(failure)), failure)
-            return
-        assert fields is not None
-        slot.reply((wire.reply(call, fields),))
+        def encode(outcome: Fields | LoginFailed) -> bytes:
+            if isinstance(outcome, LoginFailed):
+                return wire.reply(call, refusal_fields(outcome))
+            return wire.reply(call, outcome)
+
+        self._step(token, slot, encode)
 
     def _on_token(self, token: bytes, slot: RequestSlot) -> None:
-        try:
-            fields = self.authenticate(token)
-        except LoginFailed as failure:
-            self._refuse(slot, b"", failure)
-            return
-        assert fields is not None
-        answer = fields["auth_bytes"]
-        assert isinstance(answer, bytes)
-        slot.reply((len(answer).to_bytes(4, "big") + answer,))
+        def encode(outcome: Fields | LoginFailed) -> bytes:
+            if isinstance(outcome, LoginFailed):
+                return b""
+            answer = outcome["auth_bytes"]
+            assert isinstance(answer, bytes)
+            return len(answer).to_bytes(4, "big") + answer
 
-    def _evaluated(self, exchange: ServerExchange, token: bytes) -> Step:
-        self._steps += 1
-        if self._steps > STEPS_MAX:
-            raise LoginFailed("Authentication failed: too many messages")
-        step = exchange.evaluate(token)
-        principal = self._connection.peer.principal
+        self._step(token, slot, encode)
+
+    def _step(
+        self, token: bytes, slot: RequestSlot, encode: Callable[[Fields | LoginFailed], bytes]
+    ) -> None:
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, Disconnect):
+                slot.close(str(outcome))
+            elif isinstance(outcome, LoginFailed):
+                self._refuse(slot, encode(outcome), outcome)
+            else:
+                slot.reply((encode(outcome),))
+
+        if not self.authenticate(token, done):
+            slot.close("unexpected token during a login")
+
+    def _outcome(self, evaluate: Callable[[], Step]) -> Outcome:
+        """What the step comes to; LoginFailed is recorded."""
+        try:
+            step = evaluate()
+            self._check_user(step)
+        except LoginFailed as failure:
+            return self._failed(failure)
+        except Disconnect as error:
+            self._exchange = None
+            return error
+        lifetime_ms = 0 if step.user is None else self._complete(step)
+        return {
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "auth_bytes": step.token,
+            "session_lifetime": lifetime_ms,
+        }
+
+    def _failed(self, failure: LoginFailed) -> LoginFailed:
+        self._exchange = None
+        self._record_failure(failure)
+        return failure
+
+    def _check_user(self, step: Step) -> None:
+        """LoginFailed if a client logs in again as somebody else."""
         if (
             step.user is not None
             and self._phase is Phase.AUTHENTICATED
-            and f"User:{step.user}" != principal
+            and f"User:{step.user}" != self._connection.peer.principal
         ):
             raise LoginFailed("Cannot change principals during re-authentication", user=step.user)
-        return step
 
     def _complete(self, step: Step) -> int:
         """The client is authenticated: how long its session lasts, in ms; 0: for ever."""
@@ -219,6 +278,7 @@ class Login:
             limits_ms.append(max(step.expires_ms - context.clock.wall_ms(), 1))
         lifetime_ms = min((limit for limit in limits_ms if limit > 0), default=0)
         self._expires_ns = context.clock.mono_ns() + lifetime_ms * MS if lifetime_ms else 0
+        self.has_expired = False
         connection.answer_with(context.answer)
         context.count("successful")
         audit.debug(

@@ -10,7 +10,7 @@ it exists.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
@@ -21,6 +21,7 @@ from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
 from ottla.protocol import wire
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 3
@@ -85,9 +86,11 @@ class _View:
             shown_topics.append(await self._show(name, topic, slices))
         return shown_topics
 
-    async def requested_topic(self, requested: Any, missing: _Missing, slices: Slices) -> Shown:
+    async def requested_topic(
+        self, requested: KioStruct, missing: _Missing, slices: Slices
+    ) -> Shown:
         """One topic, by name or id."""
-        topic_id = getattr(requested, "topic_id", None) or NO_TOPIC_ID
+        topic_id = requested.topic_id or NO_TOPIC_ID
         name = requested.name
         if name is None or topic_id != NO_TOPIC_ID:  # by id; Java then sends an empty name
             name = self.image.names.get(topic_id)
@@ -138,11 +141,11 @@ def _describes(name: str, ctx: Context, *, noted: bool = True) -> bool:
     return ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=noted)
 
 
-def _distinct(topics: Iterable[Any], image: Image) -> Iterable[Any]:
+def _distinct(topics: Iterable[KioStruct], image: Image) -> Iterable[KioStruct]:
     """Without duplicates, by name or by id."""
-    distinct: dict[str | TopicId, Any] = {}
+    distinct: dict[str | TopicId, KioStruct] = {}
     for requested in topics:
-        topic_id = getattr(requested, "topic_id", None) or NO_TOPIC_ID
+        topic_id = requested.topic_id or NO_TOPIC_ID
         by_id = requested.name is None or topic_id != NO_TOPIC_ID
         distinct.setdefault(
             image.names.get(topic_id, topic_id) if by_id else requested.name, requested
@@ -150,7 +153,7 @@ def _distinct(topics: Iterable[Any], image: Image) -> Iterable[Any]:
     return distinct.values()
 
 
-def _by_id(requested: Any) -> bool:
+def _by_id(requested: KioStruct) -> bool:
     """Versions 10 and 11 have topic ids in the request but do not support them."""
     return requested.name is None or bool(requested.topic_id)
 

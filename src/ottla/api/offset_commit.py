@@ -6,7 +6,7 @@ Topics are named up to version 9 and have ids from version 10 on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
@@ -16,6 +16,7 @@ from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol import wire
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 8
@@ -61,13 +62,13 @@ def _commit_request(
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         offsets,
-        retention_ms=wire.ms(getattr(request, "retention_time", None) or -1),
+        retention_ms=wire.ms(request.retention_time or -1),
         unknown_group=ErrorCode.group_id_not_found if knows else ErrorCode.illegal_generation,
         knows_epochs=knows,
     )
 
 
-def _name(image: Image, topic: Any, *, by_id: bool) -> str | None:
+def _name(image: Image, topic: KioStruct, *, by_id: bool) -> str | None:
     if not by_id:
         return str(topic.name)
     return image.names.get(topic.topic_id or NO_TOPIC_ID)
@@ -80,7 +81,7 @@ def _unknown(image: Image, name: str | None, partition: int) -> ErrorCode:
     return ErrorCode.unknown_topic_or_partition if metadata is None else ErrorCode.none
 
 
-def _offset(topic: str, partition: Any) -> OffsetToCommit:
+def _offset(topic: str, partition: KioStruct) -> OffsetToCommit:
     return OffsetToCommit(
         topic,
         partition.partition_index,
@@ -95,8 +96,8 @@ def _fields(request: Request, codes: dict[tuple[int, int], ErrorCode]) -> Fields
         "throttle_time": 0,
         "topics": [
             {
-                "name": getattr(topic, "name", None),
-                "topic_id": getattr(topic, "topic_id", None),
+                "name": topic.name,
+                "topic_id": topic.topic_id,
                 "partitions": [
                     {
                         "partition_index": partition.partition_index,

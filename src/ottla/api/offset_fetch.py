@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.records import Committed
-from ottla.coordinator.group.service import FetchedOffsets, Fetcher
+from ottla.coordinator.group.service import NOBODY, FetchedOffsets, Fetcher
 from ottla.delay.slices import Slices, in_slices, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 9
@@ -34,7 +35,7 @@ async def offset_fetch(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "groups": groups}
 
 
-async def _group(group: Any, request: Request, ctx: Context) -> Fields:
+async def _group(group: KioStruct, request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
     slices = Slices()
@@ -60,16 +61,18 @@ async def _group(group: Any, request: Request, ctx: Context) -> Fields:
     return {"group_id": group.group_id, "topics": topics, "error_code": ErrorCode.none}
 
 
-def _fetcher(group: Any) -> Fetcher:
+def _fetcher(group: KioStruct, ctx: Context) -> Fetcher:
     """From version 9 on, members of consumer groups send their member id and epoch."""
-    return Fetcher(getattr(group, "member_id", None), getattr(group, "member_epoch", -1))
+    if ctx.call.version < FIRST_WITH_BATCHES:
+        return NOBODY
+    return Fetcher(group.member_id, group.member_epoch)
 
 
 async def _fetch_offsets(
-    group: Any, names: dict[str, list[int]] | None, request: Request, ctx: Context
+    group: KioStruct, names: dict[str, list[int]] | None, request: Request, ctx: Context
 ) -> FetchedOffsets:
     """The committed offsets; many partitions are read in slices, each consistent in itself."""
-    stable, fetcher = request.require_stable, _fetcher(group)
+    stable, fetcher = request.require_stable, _fetcher(group, ctx)
     fetch = ctx.services.groups.fetch
     if names is None:
         return await fetch(group.group_id, None, stable=stable, fetcher=fetcher)
@@ -88,7 +91,7 @@ async def _fetch_offsets(
     return fetched
 
 
-async def _names(topics: Any, ctx: Context, slices: Slices) -> dict[str, list[int]]:
+async def _names(topics: KioStruct, ctx: Context, slices: Slices) -> dict[str, list[int]]:
     """The requested topics that exist and that the peer may describe."""
     image = ctx.services.metadata.image
     by_id = ctx.call.version >= FIRST_WITH_TOPIC_IDS
@@ -101,7 +104,7 @@ async def _names(topics: Any, ctx: Context, slices: Slices) -> dict[str, list[in
 
 
 async def _requested_topic(
-    image: Image, topic: Any, fetched: FetchedOffsets, slices: Slices, *, by_id: bool
+    image: Image, topic: KioStruct, fetched: FetchedOffsets, slices: Slices, *, by_id: bool
 ) -> Fields:
     name = image.names.get(topic.topic_id) if by_id else topic.name
     if name not in fetched:
@@ -143,7 +146,7 @@ def _partition(index: int, result: Committed | ErrorCode | None) -> Fields:
     }
 
 
-def _refused(group: Any, code: ErrorCode, ctx: Context) -> Fields:
+def _refused(group: KioStruct, code: ErrorCode, ctx: Context) -> Fields:
     """One error for the group; in versions without that, one error for each partition."""
     topics = []
     if ctx.call.version < FIRST_WITH_GROUP_ERROR:
@@ -158,7 +161,7 @@ def _refused(group: Any, code: ErrorCode, ctx: Context) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    groups = getattr(request, "groups", None) or ()
+    groups = request.groups or ()
     return {
         "throttle_time": 0,
         "topics": [],

@@ -5,12 +5,13 @@ Followers need CLUSTER_ACTION, consumers need DESCRIBE on the topic.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 23
@@ -32,7 +33,7 @@ async def offset_for_leader_epoch(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "topics": topics}
 
 
-def _answer(topic: str, requested: Any, ctx: Context) -> Fields:
+def _answer(topic: str, requested: KioStruct, ctx: Context) -> Fields:
     try:
         key = TopicPartition(topic, requested.partition)
         partition = ctx.services.replicas.hosted.get(key)
@@ -45,7 +46,7 @@ def _answer(topic: str, requested: Any, ctx: Context) -> Fields:
     return _part(requested, ErrorCode.none, epoch, end)
 
 
-def _part(requested: Any, code: ErrorCode, epoch: int, end: int) -> Fields:
+def _part(requested: KioStruct, code: ErrorCode, epoch: int, end: int) -> Fields:
     return {
         "error_code": code,
         "partition": requested.partition,

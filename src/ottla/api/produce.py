@@ -2,8 +2,7 @@
 
 Advertised from version 0, because librdkafka misjudges a broker that does not, and served from 3:
 older versions have message formats that are no longer written. With acks=0 there is no reply; an
-error then closes the connection, so that the client notices. While an authorizer is configured the
-fast path is not used: every request is authorized.
+error then closes the connection, so that the client notices.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from typing import Final
 from uuid import UUID
 
 from ottla.api.api import Api
+from ottla.api.current_leaders import CurrentLeaders
 from ottla.api.fast_path.produce import remember
 from ottla.api.services import Services
-from ottla.api.throttling import throttle
+from ottla.api.throttling import throttle_produce, throttle_time
 from ottla.delay.slices import SLICE, sliced
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
@@ -26,6 +26,7 @@ from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.model.tuples import new
 from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
+from ottla.protocol.hot.parts import Endpoint
 from ottla.protocol.hot.produce_request import ProduceRequest, ProduceTopic
 from ottla.protocol.records.header import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL_BIT
 from ottla.protocol.wire import Call
@@ -34,11 +35,11 @@ from ottla.replica.partition_fetch import UNKNOWN_TOPIC
 from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.acl import Kind, Operation
 from ottla.security.authorizer import Authorizer
-from ottla.security.quotas.entities import Quota
 
 KEY: Final = 0
 ACKS: Final = (-1, 0, 1)
 FIRST_WITH_ZSTD: Final = 7
+FIRST_WITH_LEADERS: Final = 10
 FIRST_WITH_ABORTABLE: Final = 11
 FIRST_THAT_ADDS: Final = 12
 """From this version on the broker adds partitions to a producer's transaction."""
@@ -48,16 +49,19 @@ def produce(call: Call, frame: memoryview, slot: RequestSlot, services: Services
     request = decode_produce(call, frame, SLICE)
     acks, topics, size = request.acks, request.topics, len(frame)
     peer = slot.peer
-    guarded = services.authorizer.in_force
-    if not guarded:
-        remember(call, frame, request, peer, services)
+    remember(call, frame, request, peer, services)
+    quotas, produced_ms = services.shared.quotas, 0
+    if quotas.in_force:
+        produced_ms = throttle_produce(size, call, slot, services)
 
     def answer(outcomes: list[ProducedPartition]) -> None:
-        delay_ms = throttle(call, slot, services, (Quota.PRODUCE, size))
-        _answer(call, slot, request, outcomes, delay_ms)
+        delay_ms = produced_ms
+        if acks and quotas.in_force:
+            delay_ms = max(delay_ms, throttle_time(call, slot, services))
+        _answer(call, slot, request, outcomes, delay_ms, services=services)
 
     sets = _sets(topics, acks, services)
-    if guarded:
+    if services.authorizer.in_force:
         may_transact = _may_transact(sets, request, peer, services.authorizer)
         sets = _allowed(sets, peer, services.authorizer, may_transact=may_transact)
     services.replicas.appends.append(sets, _terms(call, request), answer)
@@ -73,15 +77,19 @@ async def produce_many(
     terms, peer, authorizer = _terms(call, request), slot.peer, services.authorizer
     guarded = authorizer.in_force
     may_transact = not guarded or _may_transact(sets, request, peer, authorizer)
-    slices, size = sliced(sets), len(frame)
+    slices, quotas, produced_ms = sliced(sets), services.shared.quotas, 0
+    if quotas.in_force:
+        produced_ms = throttle_produce(len(frame), call, slot, services)
     gathered: dict[int, list[ProducedPartition]] = {}
 
     def done(position: int, outcomes: list[ProducedPartition]) -> None:
         gathered[position] = outcomes
         if len(gathered) == len(slices):
             in_order = chain.from_iterable(gathered[position] for position in range(len(slices)))
-            delay_ms = throttle(call, slot, services, (Quota.PRODUCE, size))
-            _answer(call, slot, request, list(in_order), delay_ms)
+            delay_ms = produced_ms
+            if request.acks and quotas.in_force:
+                delay_ms = max(delay_ms, throttle_time(call, slot, services))
+            _answer(call, slot, request, list(in_order), delay_ms, services=services)
 
     for position, part in enumerate(slices):
         await asyncio.sleep(0)
@@ -96,11 +104,31 @@ def _answer(
     request: ProduceRequest,
     outcomes: list[ProducedPartition],
     throttle_ms: int,
+    *,
+    services: Services,
 ) -> None:
     if request.acks == 0:
         _end_without_reply(slot, outcomes)
-    else:
-        slot.reply((produce_reply(call, _by_topic(request.topics, outcomes), throttle_ms),))
+        return
+    topics: list[tuple[str | UUID, list[ProducedPartition]]] = _by_topic(request.topics, outcomes)
+    endpoints: list[Endpoint] = []
+    if call.version >= FIRST_WITH_LEADERS and any(outcome.error_code for outcome in outcomes):
+        leaders = CurrentLeaders(services, slot.peer.listener)
+        topics = [(topic, _with_leaders(topic, parts, leaders)) for topic, parts in topics]
+        endpoints = leaders.endpoints
+    slot.reply((produce_reply(call, topics, throttle_ms, endpoints),))
+
+
+def _with_leaders(
+    topic: str | UUID, outcomes: list[ProducedPartition], leaders: CurrentLeaders
+) -> list[ProducedPartition]:
+    """The same, with the current leader where this broker is not."""
+    return [
+        outcome._replace(current_leader=leaders.find(topic, outcome.index))
+        if outcome.error_code is ErrorCode.not_leader_or_follower
+        else outcome
+        for outcome in outcomes
+    ]
 
 
 def _terms(call: Call, request: ProduceRequest) -> AppendOptions:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Fields
 from ottla.model.errors import ErrorCode, KafkaError
+from ottla.protocol.schema import KioStruct
 from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity
 
 USER: Final = "user"
@@ -23,7 +24,7 @@ def check_type(entity_type: str, seen: Iterable[str], what: str) -> None:
         raise KafkaError(ErrorCode.invalid_request, f"Duplicate {entity_type} {what} entity type")
 
 
-def entity_of(parts: Iterable[Any]) -> QuotaEntity:
+def entity_of(parts: Iterable[KioStruct]) -> QuotaEntity:
     """The entity that a request names; a null name is the default entity."""
     names: dict[str, Name] = {}
     for part in parts:

@@ -10,26 +10,33 @@ import asyncio
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.api.login import Login, refusal_fields
-from ottla.model.errors import ErrorCode, KafkaError
+from ottla.api.login import Login, Outcome, refusal_fields
+from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.security.sasl.exchange import LoginFailed
 
 KEY: Final = 36
 
 
 async def sasl_authenticate(request: Request, ctx: Context) -> Fields:
-    login: Login | None = ctx.peer.login
-    if login is None:
+    login = ctx.peer.login
+    if not isinstance(login, Login):
         raise _illegal_state()
-    try:
-        fields = login.authenticate(bytes(request.auth_bytes))
-    except LoginFailed as failure:
+    outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def done(result: Outcome) -> None:
+        if not outcome.done():
+            outcome.set_result(result)
+
+    if not login.authenticate(bytes(request.auth_bytes), done):
+        raise _illegal_state()
+    result = await outcome
+    if isinstance(result, Disconnect):
+        raise result
+    if isinstance(result, LoginFailed):
         await asyncio.sleep(login.delay_ms / 1e3)
-        asyncio.get_running_loop().call_soon(login.end, failure)  # after the reply
-        return refusal_fields(failure)
-    if fields is None:
-        raise _illegal_state()
-    return fields
+        asyncio.get_running_loop().call_soon(login.end, result)  # after the reply
+        return refusal_fields(result)
+    return result
 
 
 def refuse(_: Request, code: ErrorCode, message: str | None) -> Fields:

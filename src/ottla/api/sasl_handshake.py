@@ -15,8 +15,8 @@ KEY: Final = 17
 
 
 async def sasl_handshake(request: Request, ctx: Context) -> Fields:
-    login: Login | None = ctx.peer.login
-    if login is None or not login.may_repeat:
+    login = ctx.peer.login
+    if not isinstance(login, Login) or not login.may_repeat:
         raise KafkaError(ErrorCode.illegal_sasl_state)
     return login.handshake(request.mechanism)
 

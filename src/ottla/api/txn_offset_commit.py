@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
@@ -21,6 +21,7 @@ from ottla.coordinator.txn.verification import producer_error
 from ottla.delay.slices import Slices, sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.acl import Kind, Operation
 
@@ -128,7 +129,7 @@ def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _topic(topic: Any, codes: Mapping[tuple[str, int], ErrorCode]) -> Fields:
+def _topic(topic: KioStruct, codes: Mapping[tuple[str, int], ErrorCode]) -> Fields:
     return {
         "name": topic.name,
         "partitions": [

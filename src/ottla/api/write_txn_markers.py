@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.deferred_reply import DeferredReply
@@ -17,6 +17,7 @@ from ottla.coordinator.txn.state import Producer
 from ottla.delay.slices import in_slices, sliced
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 27
@@ -50,7 +51,7 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
     return {"markers": results}
 
 
-def _keys(marker: Any) -> list[TopicPartition]:
+def _keys(marker: KioStruct) -> list[TopicPartition]:
     return [
         TopicPartition(topic.name, index)
         for topic in marker.topics
@@ -58,7 +59,7 @@ def _keys(marker: Any) -> list[TopicPartition]:
     ]
 
 
-def _result(marker: Any, codes: Mapping[TopicPartition, ErrorCode]) -> Fields:
+def _result(marker: KioStruct, codes: Mapping[TopicPartition, ErrorCode]) -> Fields:
     return {
         "producer_id": marker.producer_id,
         "topics": [

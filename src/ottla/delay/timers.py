@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ottla.delay.wheel import Entry, TimingWheel
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +51,14 @@ class Timers:
         self._scheduler = scheduler
         self._wheel = TimingWheel(clock.mono_ms())
         self._wake: Cancellable | None = None
-        self._wake_ms = 0
+        self._wake_ms = MonoMs(0)
 
     def __len__(self) -> int:
         return len(self._wheel)
 
     def add(self, entry: Entry, delay_ms: int) -> None:
         """Expire `entry` after `delay_ms`; now, before returning, when that has passed already."""
-        expires_ms = self._clock.mono_ms() + delay_ms
+        expires_ms = MonoMs(self._clock.mono_ms() + delay_ms)
         if not self._wheel.add(entry, expires_ms):
             _expire(entry)
         elif self._wake is None or expires_ms < self._wake_ms:

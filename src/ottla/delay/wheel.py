@@ -28,6 +28,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
+from ottla.model.clock import MonoMs
+
 TICK_MS: Final = 1
 BUCKETS: Final = 20
 NEVER: Final = -1  # the expiration of a bucket that is in no queue
@@ -42,7 +44,7 @@ class Entry:
     __slots__ = ("_bucket", "expires_ms")
 
     def __init__(self) -> None:
-        self.expires_ms = 0
+        self.expires_ms = MonoMs(0)
         self._bucket: Bucket | None = None
 
     @property
@@ -82,10 +84,10 @@ class TimingWheel:
 
     __slots__ = ("_count", "_levels", "_queue", "_queued", "_size")
 
-    def __init__(self, start_ms: int, tick_ms: int = TICK_MS, size: int = BUCKETS) -> None:
+    def __init__(self, start_ms: MonoMs, tick_ms: int = TICK_MS, size: int = BUCKETS) -> None:
         self._size = size
         self._levels = [Level(tick_ms, size, start_ms)]
-        self._queue: list[tuple[int, int, Bucket]] = []
+        self._queue: list[tuple[MonoMs, int, Bucket]] = []
         self._queued = 0  # breaks ties in the heap, first queued first
         self._count = 0
 
@@ -96,7 +98,7 @@ class TimingWheel:
     def level_count(self) -> int:
         return len(self._levels)
 
-    def add(self, entry: Entry, expires_ms: int) -> bool:
+    def add(self, entry: Entry, expires_ms: MonoMs) -> bool:
         """Hold `entry` until `expires_ms`. False: it is due already, and was not added."""
         if entry._bucket is not None:
             self.cancel(entry)
@@ -116,7 +118,7 @@ class TimingWheel:
         self._count -= 1
         return True
 
-    def next_ms(self) -> int | None:
+    def next_ms(self) -> MonoMs | None:
         """When `advance` is next needed; None when nothing waits."""
         queue = self._queue
         while queue:
@@ -127,7 +129,7 @@ class TimingWheel:
             bucket.expires_ms = NEVER
         return None
 
-    def advance(self, now_ms: int) -> list[Entry]:
+    def advance(self, now_ms: MonoMs) -> list[Entry]:
         """Move the clock to `now_ms` and take out what is due, earliest bucket first."""
         due: list[Entry] = []
         queue = self._queue
@@ -170,5 +172,5 @@ class TimingWheel:
         if bucket.expires_ms != bucket_ms:
             bucket.expires_ms = bucket_ms
             self._queued += 1
-            heappush(self._queue, (bucket_ms, self._queued, bucket))
+            heappush(self._queue, (MonoMs(bucket_ms), self._queued, bucket))
         return True

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ottla.model.clock import Clock
 from ottla.model.errors import AuthenticationFailed, Disconnect
@@ -22,6 +22,7 @@ from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimit
 from ottla.net.request_slot import Bytes
 from ottla.net.version_handshake import SupportedVersions, request_versions
 from ottla.protocol import wire
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 
 
@@ -29,7 +30,7 @@ class LinkReply(NamedTuple):
     """A decoded reply, and the version of the API it was exchanged in."""
 
     version: int
-    body: Any
+    body: KioMessage
 
 
 class RawReply(NamedTuple):
@@ -67,6 +68,7 @@ class BrokerLink:
         login: LinkLogin | None = None,
         tls: TlsClient | None = None,
     ) -> None:
+        self.host = host
         self.address = f"{host}:{port}"
         self.versions = SupportedVersions()
         """Of the current connection, or of the last one."""
@@ -110,7 +112,7 @@ class BrokerLink:
         with _as_connection_error():
             return await self._connection.call(request, timeout_ms)
 
-    def decode(self, key: int, version: int, frame: memoryview) -> Any:
+    def decode(self, key: int, version: int, frame: memoryview) -> KioMessage:
         """Decode a reply; closes the connection if that fails."""
         try:
             return wire.decode_reply(key, version, frame)

@@ -131,13 +131,10 @@ class Channel(asyncio.BufferedProtocol):
         self._sender = transport_of(transport, asyncio.get_running_loop())
         self._writer = ReplyWriter(self._sender, self._on_progress, network.run_blocking)
         self.active_ns = network.clock.mono_ns()
-        match network.admit(self):
-            case AdmissionDecision.LATER:
-                self._suspended = True  # what comes stays where it is
-                if context.tls is not None:
-                    self._pause()  # no handshake before it is admitted
-            case AdmissionDecision.NEVER:
-                self._abort()
+        if network.admit(self) is not AdmissionDecision.NOW:
+            self._suspended = True  # what comes stays where it is
+            if context.tls is not None:
+                self._pause()  # no handshake before it is admitted
 
     def on_admitted(self) -> None:
         """Start reading: the connection is within the limits now."""
@@ -219,6 +216,10 @@ class Channel(asyncio.BufferedProtocol):
     def evict(self, reason: str) -> None:
         """Close now and log the reason."""
         self._network.error_log.closed(self.peer, reason)
+        self._abort()
+
+    def refuse(self) -> None:
+        """Close it without a word: it was never admitted."""
         self._abort()
 
     def drain(self) -> None:

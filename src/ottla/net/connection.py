@@ -247,8 +247,8 @@ class Connection:
         for slot in self.inflight:
             if slot.parts is not None:
                 slot.parts = NO_BYTES
-            elif (on_disconnect := getattr(slot, "on_disconnect", None)) is not None:
-                on_disconnect()
+            elif slot.on_disconnect is not None:
+                slot.on_disconnect()
         self.inflight.clear()
         self.ready.clear()
         self.waiting_bytes = 0

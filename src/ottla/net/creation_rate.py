@@ -1,29 +1,31 @@
-"""A limit on new connections per second. Pure: the time is an argument.
+"""A limit on new connections per second, measured as Kafka measures its quotas. Pure.
 
-Owns: how many more are allowed now. Connections that were not used in the last second may come at
-once; nothing older is saved up.
+Owns: how many came lately. A rate is measured over `quota.window.num` windows, so that connections
+that did not come in the last ten seconds may come at once.
 """
 
 from __future__ import annotations
+
+from ottla.delay.rates import SampledRate, Windows
+from ottla.model.clock import MonoMs
 
 
 class CreationRate:
     """A number of connections a second."""
 
-    def __init__(self) -> None:
-        self._available = 0.0
-        self._rate = -1
-        self._updated_ms = 0
+    __slots__ = ("_longest_ms", "_used")
 
-    def wait_ms(self, rate: int, now_ms: int) -> int:
-        """How long the next connection has to wait; 0: it is allowed."""
-        if rate != self._rate:
-            self._rate, self._available, self._updated_ms = rate, float(max(rate, 1)), now_ms
-        passed_ms, self._updated_ms = now_ms - self._updated_ms, now_ms
-        self._available = min(self._available + passed_ms * rate / 1000, float(max(rate, 1)))
-        if self._available >= 1:
-            return 0
-        return 1_000 if rate <= 0 else int((1 - self._available) * 1000 / rate) + 1
+    def __init__(self, windows: Windows) -> None:
+        self._used = SampledRate(windows)
+        self._longest_ms = windows.size_ms
 
-    def count_one(self) -> None:
-        self._available -= 1
+    def count_one(self, rate: float, now_ms: MonoMs) -> int:
+        """Count a new connection. How long it is too early, at most one window; 0: it is not."""
+        self._used.record(1, now_ms)
+        if rate <= 0:
+            return self._longest_ms
+        return min(self._used.delay_ms(rate, now_ms), self._longest_ms)
+
+    def take_back(self, now_ms: MonoMs) -> None:
+        """One that was counted is not accepted after all."""
+        self._used.record(-1, now_ms)

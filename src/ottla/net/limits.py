@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ottla.delay.rates import KAFKAS_WINDOWS, Windows
+
 UNLIMITED: Final = 2**31 - 1
 
 REQUESTS_PER_TURN: Final = 16
@@ -75,6 +77,8 @@ class NetLimits:
     listener_max_connections: Mapping[str, int] = field(default_factory=dict)
     max_connection_creation_rate: int = UNLIMITED
     listener_max_connection_creation_rate: Mapping[str, int] = field(default_factory=dict)
+    quota_windows: Windows = KAFKAS_WINDOWS
+    """Over which rates of new connections are measured."""
     protected_listener: str | None = None
     """The inter-broker listener: max.connections and the broker's rate do not apply to it."""
 

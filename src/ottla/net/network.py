@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter as CountOf
 from collections.abc import Callable, Iterable, Sized
 from concurrent.futures import Executor
-from typing import Any, Protocol, cast
+from typing import Final, Protocol, TypeVar, cast
 
 from ottla.model.clock import Clock
 from ottla.model.metrics import Counter, Labels
@@ -25,7 +25,17 @@ from ottla.net.request_metrics import UNKNOWN, RequestMetrics
 from ottla.net.request_slot import Peer
 from ottla.net.run_queue import RunQueue
 from ottla.net.tls.connection import TlsResources
-from ottla.net.waiting_connections import AdmissionDecision, NewConnection, WaitingConnections
+from ottla.net.waiting_connections import (
+    Admission,
+    AdmissionDecision,
+    NewConnection,
+    WaitingConnections,
+)
+
+THROTTLED_MAX: Final = 1_000
+"""Connections that came too early and are not closed yet; beyond, they are closed at once."""
+
+T = TypeVar("T")
 
 
 class LiveConnection(Evictable, NewConnection, Protocol):
@@ -42,6 +52,8 @@ class LiveConnection(Evictable, NewConnection, Protocol):
     def sweep(self, now_ns: int) -> None: ...
 
     def evict(self, reason: str) -> None: ...
+
+    def refuse(self) -> None: ...
 
     def drain(self) -> None: ...
 
@@ -64,6 +76,7 @@ class Network:
         self.connection_counts = ConnectionCounts()
         self.waiting_connections = WaitingConnections(self.connection_counts)
         self._admitting: asyncio.TimerHandle | None = None
+        self._throttled: set[LiveConnection] = set()  # came too early: closed a little later
         self.error_log = PeerErrorLog(clock)
         # In order of arrival, so that a simulation can be replayed.
         self.live: dict[LiveConnection, None] = {}
@@ -102,10 +115,8 @@ class Network:
     def admit(self, connection: LiveConnection) -> AdmissionDecision:
         """Admit a new connection, make it wait, or refuse it."""
         full = self.connection_counts.full(self.limits)
-        decision, reason = self.waiting_connections.admit(
-            connection, self.limits, self.clock.mono_ms()
-        )
-        if decision is AdmissionDecision.NOW:
+        admission = self.waiting_connections.admit(connection, self.limits, self.clock.mono_ms())
+        if admission.decision is AdmissionDecision.NOW:
             self.live[connection] = None
             oldest = least_recently_used(self.live, connection.listener_name) if full else None
             if oldest is not None:
@@ -113,12 +124,21 @@ class Network:
                     f"max.connections ({self.limits.max_connections}) reached: "
                     "closing the least recently used connection"
                 )
-        elif decision is AdmissionDecision.LATER:
+        elif admission.decision is AdmissionDecision.LATER:
             self._admit_waiting()
         else:
-            self.error_log.closed(connection.peer, reason)
-            self.refused_counter(connection.listener_name).value += 1
-        return decision
+            self._refuse(connection, admission)
+        return admission.decision
+
+    def _refuse(self, connection: LiveConnection, admission: Admission) -> None:
+        """Close it now, or a little later if it came too early."""
+        self.error_log.closed(connection.peer, admission.reason)
+        self.refused_counter(connection.listener_name).value += 1
+        if admission.decision is AdmissionDecision.NEVER or len(self._throttled) >= THROTTLED_MAX:
+            connection.refuse()
+        else:
+            self._throttled.add(connection)
+            asyncio.get_running_loop().call_later(admission.delay_ms / 1e3, connection.refuse)
 
     def _admit_waiting(self) -> None:
         """Admit the waiting connections that are within the limits now."""
@@ -127,11 +147,15 @@ class Network:
             self._admitting = None
         if not len(self.waiting_connections):
             return
-        connection, wait_ms = self.waiting_connections.next(self.limits, self.clock.mono_ms())
-        while connection is not None:
-            self.live[cast(LiveConnection, connection)] = None
-            connection.on_admitted()
-            connection, wait_ms = self.waiting_connections.next(self.limits, self.clock.mono_ms())
+        found, wait_ms = self.waiting_connections.next(self.limits, self.clock.mono_ms())
+        while found is not None:
+            connection, admission = cast(tuple[LiveConnection, Admission], found)
+            if admission.decision is AdmissionDecision.NOW:
+                self.live[connection] = None
+                connection.on_admitted()
+            else:
+                self._refuse(connection, admission)
+            found, wait_ms = self.waiting_connections.next(self.limits, self.clock.mono_ms())
         if wait_ms:
             loop = asyncio.get_running_loop()
             self._admitting = loop.call_later(wait_ms / 1e3, self._admit_waiting)
@@ -144,6 +168,7 @@ class Network:
         )
 
     def remove(self, connection: LiveConnection, peer: Peer) -> None:
+        self._throttled.discard(connection)
         if self.waiting_connections.remove(connection) or connection not in self.live:
             return  # it was never admitted
         del self.live[connection]
@@ -191,7 +216,7 @@ class Network:
                 f"clients; unread replies take {replies.total} bytes, the limit is {replies.limit}"
             )
 
-    def run_blocking(self, work: Callable[[], object]) -> asyncio.Future[Any]:
+    def run_blocking(self, work: Callable[[], T]) -> asyncio.Future[T]:
         return asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def _register_metrics(self) -> None:

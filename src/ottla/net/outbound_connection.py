@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, TypeVar, cast
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import AuthenticationFailed, Disconnect
 from ottla.net.bulk_receiver import receive_in_bulk
 from ottla.net.limits import NetLimits
@@ -32,6 +32,7 @@ from ottla.net.tls.connection import TlsConnection
 from ottla.net.tls.failures import is_final
 from ottla.net.transports import CopyingTransport, transport_of, tune
 
+T = TypeVar("T")
 CORRELATION: Final = struct.Struct(">i")
 REQUEST_CORRELATION_AT: Final = 8  # after size, API key and version
 
@@ -104,8 +105,8 @@ class OutboundConnection:
         self._exchange: Exchange | None = None
         self._opening: asyncio.Future[None] | None = None
         self._failures = 0
-        self._not_before_ms = 0
-        self._renew_ms: int | None = None  # when the login has to be renewed
+        self._not_before_ms = MonoMs(0)
+        self._renew_ms: MonoMs | None = None  # when the login has to be renewed
         self._closed = False
 
     async def call(self, request: bytes, timeout_ms: int = 30_000) -> memoryview:
@@ -203,7 +204,7 @@ class OutboundConnection:
         except (OSError, AuthenticationFailed):
             self._failures += 1
             pause_ms = backoff_ms(self._failures, self._limits, self._random)
-            self._not_before_ms = self._clock.mono_ms() + pause_ms
+            self._not_before_ms = MonoMs(self._clock.mono_ms() + pause_ms)
             raise
         self._failures = 0
         return exchange
@@ -234,7 +235,7 @@ class OutboundConnection:
         self._renew_ms = None
         if lifetime_ms:
             share = self._random.uniform(RENEW_FROM, RENEW_TO)
-            self._renew_ms = self._clock.mono_ms() + int(lifetime_ms * share)
+            self._renew_ms = MonoMs(self._clock.mono_ms() + int(lifetime_ms * share))
 
     def _over_tls(self, exchange: Exchange, tls: TlsClient) -> TlsConnection:
         return TlsConnection(exchange, partial(tls.session, host=self.host))
@@ -362,5 +363,5 @@ def _number(correlation: Bytes) -> int:
     return number
 
 
-def _has_no_files(work: Callable[[], object]) -> asyncio.Future[object]:
+def _has_no_files(work: Callable[[], T]) -> asyncio.Future[T]:
     raise AssertionError("requests contain no files: nothing has to be read from disk")

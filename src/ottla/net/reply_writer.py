@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from asyncio import Future
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeVar
 
 from ottla.net.limits import SEND_TURN_BYTES
 from ottla.net.request_slot import Bytes, FileSlice, Part
@@ -23,8 +23,13 @@ JOIN_MAX_BYTES: Final = 64 << 10
 SMALL_FILE_BYTES: Final = 16 << 10  # below this reading and writing is quicker than sendfile
 FILE_TOO_SHORT: Final = "cannot send reply: the file is shorter than the slice to send"
 
-RunBlocking: TypeAlias = Callable[[Callable[[], object]], "Future[Any]"]
-"""Runs a function on a thread; the future is done on the loop."""
+T = TypeVar("T")
+
+
+class RunBlocking(Protocol):
+    """Runs a function on a thread; the future is done on the loop."""
+
+    def __call__(self, work: Callable[[], T], /) -> Future[T]: ...
 
 
 class Transport(Protocol):
@@ -167,15 +172,13 @@ class ReplyWriter:
         if self._probed:
             return True
         self._probed = True  # asked once: a page evicted again is read by the kernel
-        is_cached = getattr(head, "is_cached", None)
-        if is_cached is None or is_cached():
+        if head.is_cached():
             return True
         self._transport.call_when_writable(None)
-        warm: Callable[[], object] = getattr(head, "warm", head.read)
-        self._run_blocking(warm).add_done_callback(self._warmed)
+        self._run_blocking(head.warm).add_done_callback(self._warmed)
         return False
 
-    def _warmed(self, done: Future[Any]) -> None:
+    def _warmed(self, done: Future[None]) -> None:
         if not done.cancelled():
             done.exception()  # a failing disk shows itself when the file is sent
         self._again()
@@ -222,8 +225,7 @@ def _small_file(part: Part) -> bytes | None:
     """What is in a file too small to be worth `sendfile`, unless that would wait for the disk."""
     if isinstance(part, bytes | bytearray | memoryview) or part.size > SMALL_FILE_BYTES:
         return None
-    is_cached = getattr(part, "is_cached", None)
-    if is_cached is not None and not is_cached():
+    if not part.is_cached():
         return None
     data = part.read()
     if len(data) != part.size:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ottla.net.limits import UNSTARTED_MAX
 
@@ -18,8 +18,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 class FileSlice(Protocol):
     """A stretch of a file, to be sent without passing through this process.
 
-    A slice may also offer `is_cached() -> bool`: then one whose pages are not in memory is warmed
-    on a thread before it is sent, by `warm() -> object` if it has that, else by reading it.
+    One that is not cached in memory is warmed, on a thread, before it is sent.
     """
 
     @property
@@ -32,9 +31,20 @@ class FileSlice(Protocol):
 
     def read(self) -> bytes: ...
 
+    def is_cached(self) -> bool: ...
+
+    def warm(self) -> None:
+        """Read it into the page cache; waits for the disk."""
+
 
 Part: TypeAlias = Bytes | FileSlice
 NO_BYTES: Final[Sequence[Part]] = ()
+
+
+class Session(Protocol):
+    """The login of a peer on a SASL listener."""
+
+    has_expired: bool
 
 
 class Peer:
@@ -68,7 +78,7 @@ class Peer:
         self.principal = "User:ANONYMOUS"
         self.software_name = "unknown"
         self.software_version = "unknown"
-        self.login: Any = None  # of a SASL listener: who logs the client in, and again
+        self.login: Session | None = None  # of a SASL listener
         self.answer: Answer = _not_connected  # handles each frame; a handler may set another
         self.is_broker = False  # another broker, or this one's own controller
         self.is_token = False  # the client logged in with a delegation token of its principal
@@ -123,7 +133,6 @@ class RequestSlot:
 
     local_ns: int  # when this broker's own work was done
     done_ns: int  # when it was answered
-    on_disconnect: Callable[[], None]  # called if the peer disconnects before the answer
 
     def __init__(self, order: ReplyOrder, api: int, received_ns: int, started_ns: int) -> None:
         self._order = order
@@ -132,6 +141,7 @@ class RequestSlot:
         self.started_ns = started_ns
         self.parts: Sequence[Part] | None = None
         self.on_sent: Callable[[], None] | None = None  # after the last byte has left
+        self.on_disconnect: Callable[[], None] | None = None  # if that comes before the answer
 
     @property
     def peer(self) -> Peer:

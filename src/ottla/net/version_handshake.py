@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from ottla.model.errors import ErrorCode
 from ottla.net.outbound_connection import Ask
 from ottla.protocol import schema, wire
+from ottla.protocol.schema import KioMessage
 
 API_VERSIONS: Final = 18
 NEWEST_API_VERSIONS: Final = 4
@@ -31,7 +32,7 @@ class SupportedVersions:
     supported: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reply: Any) -> SupportedVersions:
+    def of(cls, reply: KioMessage) -> SupportedVersions:
         """From an ApiVersions response."""
         return cls(
             {entry.api_key: (entry.min_version, entry.max_version) for entry in reply.api_keys},

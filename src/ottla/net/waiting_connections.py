@@ -3,20 +3,22 @@
 Owns: the connections that wait, in order, a bounded number for each listener.
 Never: knows a socket; a connection that is admitted later is called back.
 
-A connection from an address over its limit is refused. If a listener or the broker is full, or the
-creation rate is exceeded, new connections wait: they are connected but not read from, as Kafka
-leaves them unaccepted. If an address exceeds its own creation rate (a quota), its connections wait
-without holding up others. Connections of other brokers do not wait for clients: the least recently
-used client connection is closed instead.
+The order of the checks is that of Kafka's acceptors. If a listener or the broker is full, or more
+connections come than `max.connection.creation.rate` allows, new ones wait: they are connected but
+not read from, as Kafka leaves them unaccepted. A connection from an address that exceeds its own
+creation rate (a quota) is never read from and closed a little later, so that it holds up no other
+and its client does not come back at once. One from an address with too many connections is closed.
+Connections of other brokers do not wait for clients: the least recently used client connection is
+closed instead.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from ottla.model.clock import MonoMs
 from ottla.net.connection_limits import ConnectionCounts
 from ottla.net.creation_rate import CreationRate
 from ottla.net.limits import UNLIMITED, NetLimits
@@ -27,6 +29,16 @@ class AdmissionDecision(Enum):
     NOW = "now"
     LATER = "later"
     NEVER = "never"
+    THROTTLED = "throttled"
+
+
+class Admission(NamedTuple):
+    """What becomes of a new connection."""
+
+    decision: AdmissionDecision
+    reason: str = ""
+    delay_ms: int = 0
+    """After which a throttled connection is closed."""
 
 
 class NewConnection(Protocol):
@@ -39,8 +51,10 @@ class NewConnection(Protocol):
 
 
 ALL_LISTENERS: Final = ""
-ADDRESSES_MAX: Final = 1_000
-"""Rates of addresses that are kept; of more, those without a recent connection are dropped."""
+ADDRESSES_MAX: Final = 10_000
+"""Rates of addresses that are kept; of more, that of the longest silent address is dropped."""
+NOW: Final = Admission(AdmissionDecision.NOW)
+LATER: Final = Admission(AdmissionDecision.LATER)
 
 
 class WaitingConnections:
@@ -48,155 +62,123 @@ class WaitingConnections:
 
     def __init__(self, counts: ConnectionCounts) -> None:
         self._counts = counts
-        self._waiting: dict[NewConnection, None] = {}
-        self._of_listener: Counter[str] = Counter()
+        self._lines: dict[str, dict[NewConnection, None]] = {}  # of listeners, in order
+        self._ready_ms: dict[str, MonoMs] = {}  # when the first of a line is not too early
         self._rates: dict[str, CreationRate] = {}
         self.rate_of_address: Callable[[str], float | None] = _no_rate
         """The quota of an address: connections a second."""
-        self._throttled: dict[NewConnection, None] = {}  # each waits for its address
-        self._of_address: Counter[str] = Counter()
         self._address_rates: dict[str, CreationRate] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._throttled)
+        return sum(map(len, self._lines.values()))
 
-    def admit(
-        self, connection: NewConnection, limits: NetLimits, now_ms: int
-    ) -> tuple[AdmissionDecision, str]:
+    def admit(self, connection: NewConnection, limits: NetLimits, now_ms: MonoMs) -> Admission:
         """Whether the connection is admitted, and if not, why."""
-        peer = connection.peer
-        refusal = self._counts.refusal(limits, peer.address)
-        if refusal is not None:
-            return AdmissionDecision.NEVER, refusal
-        if self._of_address[peer.address] or self._address_ms(peer.address, now_ms):
-            return self._throttle(connection, limits)
-        # Connections of one listener are admitted in order.
-        waits = self._of_listener[peer.listener] > 0
-        reason = self._counts.must_wait(limits, peer.listener)
-        if not waits and reason is None and not self._rate_ms(limits, peer.listener, now_ms):
-            self._count_of_address(peer.address)
-            self._enter(limits, peer)
-            return AdmissionDecision.NOW, ""
-        if self._of_listener[peer.listener] >= limits.socket_listen_backlog_size:
-            reason = reason or f"max.connection.creation.rate of listener {peer.listener} exceeded"
-            return (
+        listener = connection.peer.listener
+        line = self._lines.setdefault(listener, {})
+        if not line:  # nobody waits before it
+            admission = self._try(connection, limits, now_ms)
+            if admission is not LATER:
+                return admission
+        if len(line) >= limits.socket_listen_backlog_size:
+            reason = self._counts.must_wait(limits, listener)
+            reason = reason or f"max.connection.creation.rate of listener {listener} exceeded"
+            return Admission(
                 AdmissionDecision.NEVER,
                 f"{reason}; socket.listen.backlog.size others already wait",
             )
-        self._count_of_address(peer.address)
-        self._waiting[connection] = None
-        self._of_listener[peer.listener] += 1
-        return AdmissionDecision.LATER, ""
+        line[connection] = None
+        return LATER
 
     def close_waiting(self, listener: str, reason: str) -> None:
         """Close the connections that wait for this listener."""
-        for connection in [
-            waiting
-            for waiting in (*self._waiting, *self._throttled)
-            if waiting.peer.listener == listener
-        ]:
+        for connection in list(self._lines.get(listener, ())):
             self.remove(connection)
             connection.evict(reason)
 
     def remove(self, connection: NewConnection) -> bool:
         """The connection is closed; True if it was still waiting."""
-        if connection in self._throttled:
-            del self._throttled[connection]
-            self._forget_one(connection.peer.address)
-            return True
-        if connection not in self._waiting:
+        listener = connection.peer.listener
+        line = self._lines.get(listener, {})
+        if connection not in line:
             return False
-        del self._waiting[connection]
-        self._of_listener[connection.peer.listener] -= 1
+        if next(iter(line)) is connection:
+            self._ready_ms.pop(listener, None)  # the next one is counted for itself
+        del line[connection]
         return True
 
-    def next(self, limits: NetLimits, now_ms: int) -> tuple[NewConnection | None, int]:
-        """The connection to admit now, counted already; else how long to wait (0: unknown)."""
-        soonest_ms, checked = self._release_throttled(now_ms), set[str]()
-        for connection in self._waiting:
-            listener = connection.peer.listener
-            if listener in checked:
+    def next(
+        self, limits: NetLimits, now_ms: MonoMs
+    ) -> tuple[tuple[NewConnection, Admission] | None, int]:
+        """A connection that waits no longer; else how long until there may be one (0: unknown)."""
+        soonest_ms = 0
+        for listener, line in self._lines.items():
+            if not line:
                 continue
-            checked.add(listener)
-            if self._counts.must_wait(limits, listener) is not None:
-                continue
-            wait_ms = self._rate_ms(limits, listener, now_ms)
-            if not wait_ms:
-                self.remove(connection)
-                self._enter(limits, connection.peer)
-                return connection, 0
-            soonest_ms = min(soonest_ms or wait_ms, wait_ms)
+            first = next(iter(line))
+            admission = self._try(first, limits, now_ms)
+            if admission is not LATER:
+                del line[first]
+                return (first, admission), 0
+            wait_ms = self._ready_ms[listener] - now_ms
+            if wait_ms > 0:
+                soonest_ms = min(soonest_ms or wait_ms, wait_ms)
         return None, soonest_ms
 
-    def _throttle(
-        self, connection: NewConnection, limits: NetLimits
-    ) -> tuple[AdmissionDecision, str]:
-        """Let it wait until its address may have another connection."""
-        address = connection.peer.address
-        if self._of_address[address] >= limits.socket_listen_backlog_size:
-            return (
-                AdmissionDecision.NEVER,
-                f"connection_creation_rate of {address} exceeded; "
-                "socket.listen.backlog.size others already wait",
-            )
-        self._throttled[connection] = None
-        self._of_address[address] += 1
-        return AdmissionDecision.LATER, ""
+    def _try(self, connection: NewConnection, limits: NetLimits, now_ms: MonoMs) -> Admission:
+        """Admit the first of a line if it is within all limits; `LATER` if it has to wait."""
+        listener = connection.peer.listener
+        if listener not in self._ready_ms:
+            delay_ms = self._count(limits, listener, now_ms)
+            self._ready_ms[listener] = MonoMs(now_ms + delay_ms)
+        if self._ready_ms[listener] > now_ms or self._counts.must_wait(limits, listener):
+            return LATER
+        del self._ready_ms[listener]
+        return self._enter(connection, limits, now_ms)
 
-    def _release_throttled(self, now_ms: int) -> int:
-        """Those whose address may have another one wait for their listener only; else how long."""
-        soonest_ms, checked = 0, set[str]()
-        for connection in list(self._throttled):
-            address = connection.peer.address
-            if address in checked:
-                continue
-            wait_ms = self._address_ms(address, now_ms)
-            if wait_ms:
-                checked.add(address)
-                soonest_ms = min(soonest_ms or wait_ms, wait_ms)
-                continue
-            self.remove(connection)
-            self._count_of_address(address)
-            self._waiting[connection] = None
-            self._of_listener[connection.peer.listener] += 1
-        return soonest_ms
+    def _enter(self, connection: NewConnection, limits: NetLimits, now_ms: MonoMs) -> Admission:
+        """Admit a connection for which there is room, unless its address has too many."""
+        address, listener = connection.peer.address, connection.peer.listener
+        delay_ms = self._count_of_address(address, limits, now_ms)
+        if delay_ms:
+            for name, _ in _rated(limits, listener):
+                if name in self._rates:
+                    self._rates[name].take_back(now_ms)
+            reason = f"connection_creation_rate of {address} exceeded"
+            return Admission(AdmissionDecision.THROTTLED, reason, delay_ms)
+        refusal = self._counts.refusal(limits, address)
+        if refusal is not None:
+            return Admission(AdmissionDecision.NEVER, refusal)
+        self._counts.add(listener, address)
+        return NOW
 
-    def _address_ms(self, address: str, now_ms: int) -> int:
-        """How long the next connection of an address has to wait for its rate."""
-        rate = self.rate_of_address(address)
-        if rate is None:
-            self._address_rates.pop(address, None)
-            return 0
-        if len(self._address_rates) > ADDRESSES_MAX:
-            self._address_rates = {
-                known: used
-                for known, used in self._address_rates.items()
-                if self._of_address[known]
-            }
-        return self._address_rates.setdefault(address, CreationRate()).wait_ms(int(rate), now_ms)
-
-    def _count_of_address(self, address: str) -> None:
-        if address in self._address_rates:
-            self._address_rates[address].count_one()
-
-    def _forget_one(self, address: str) -> None:
-        self._of_address[address] -= 1
-        if not self._of_address[address]:
-            del self._of_address[address]
-
-    def _enter(self, limits: NetLimits, peer: Peer) -> None:
-        self._counts.add(peer.listener, peer.address)
-        for name, _ in _rated(limits, peer.listener):
-            self._rates[name].count_one()
-
-    def _rate_ms(self, limits: NetLimits, listener: str, now_ms: int) -> int:
+    def _count(self, limits: NetLimits, listener: str, now_ms: MonoMs) -> int:
+        """Count a connection for the rates of listener and broker; how long it is too early."""
         return max(
             (
-                self._rates.setdefault(name, CreationRate()).wait_ms(rate, now_ms)
+                self._rates.setdefault(name, CreationRate(limits.quota_windows)).count_one(
+                    rate, now_ms
+                )
                 for name, rate in _rated(limits, listener)
             ),
             default=0,
         )
+
+    def _count_of_address(self, address: str, limits: NetLimits, now_ms: MonoMs) -> int:
+        """Count a connection for the rate of its address, if it is not too early."""
+        quota = self.rate_of_address(address)
+        if quota is None:
+            self._address_rates.pop(address, None)
+            return 0
+        rates = self._address_rates
+        rate = rates.pop(address, None) or CreationRate(limits.quota_windows)
+        rates[address] = rate  # the last one used is the last
+        if len(rates) > ADDRESSES_MAX:
+            del rates[next(iter(rates))]
+        delay_ms = rate.count_one(int(quota), now_ms)
+        if delay_ms:
+            rate.take_back(now_ms)
+        return delay_ms
 
 
 def _no_rate(_: str) -> float | None:

@@ -11,7 +11,10 @@ What is skipped, and why that is safe:
 - Decoding. `request_template` compares the frame with the remembered one: every byte outside the
   correlation id, the partition, the length and the records must be equal, so whatever the general
   decoder found in those bytes still holds. Lengths are checked again.
-- Authorization. The fast path is not used while an authorizer is configured.
+- Authorization. It is decided once, when the request is remembered; when any ACL changes, the
+  `version` of the authorizer differs and the request is handled by the general path. A login
+  replaces the handler of the connection, so the principal is that of the remembered request; an
+  expired session is never remembered.
 - The search for the quotas of the client. They are found once; when any quota changes, `version`
   differs and the request is handled by the general path, which remembers it again.
 - The search for the topic's name by its id. The partition's log has the id of its topic, and a

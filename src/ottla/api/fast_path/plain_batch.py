@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.log import validate
 from ottla.log.segment.rollover import LARGEST_ENTRY
 from ottla.log.segment.segment import MAX_RELATIVE_OFFSET
+from ottla.model.clock import WallMs
 from ottla.protocol.records.batch import HEADER, HEADER_SIZE, OVERHEAD, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.crc import crc32c
@@ -38,7 +39,7 @@ class PlainBatches:
         self._limits: _Limits | None = None  # of the configuration used last
 
     def check(
-        self, batch: memoryview, log: Log, leader_epoch: int, now_ms: int
+        self, batch: memoryview, log: Log, leader_epoch: int, now_ms: WallMs
     ) -> tuple[int, ...] | None:
         """The header of a batch that `Log.append_validated` may append now; None if declined."""
         limits, config = self._limits, log.config

@@ -7,7 +7,7 @@ the partition's state node.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.controller.events import IsrMember, IsrProposal
@@ -21,6 +21,7 @@ from ottla.model.ids import (
     BrokerId,
     LeaderEpoch,
 )
+from ottla.protocol.schema import KioStruct
 
 KEY: Final = 56
 FIRST_WITH_EPOCHS: Final = 3
@@ -53,7 +54,7 @@ async def alter_partition(request: Request, ctx: Context) -> Fields:
     }
 
 
-def _members(partition: Any, *, has_epochs: bool) -> list[IsrMember]:
+def _members(partition: KioStruct, *, has_epochs: bool) -> list[IsrMember]:
     if not has_epochs:
         return [IsrMember(BrokerId(id)) for id in partition.new_isr]
     return [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.config.listeners import PROTOCOLS
@@ -19,6 +20,7 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.protocol.interbroker import UPDATE_METADATA
+from ottla.protocol.schema import KioStruct
 from ottla.replica.transitions import EpochFence
 
 FIRST_WITH_TOPIC_IDS: Final = 7
@@ -43,6 +45,9 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
         services.config.set_topic(topic, {})
     services.groups.topics_changed(_changed(before, services.metadata.image, update), deleted)
     services.controller.metadata_waiter.on_image_changed()
+    if update.requests_left == 0:
+        is_elsewhere = partial(services.metadata.image.is_elsewhere, services.broker.broker_id)
+        await services.replicas.transitions.delete_reassigned(is_elsewhere)
     return {"error_code": ErrorCode.none}
 
 
@@ -58,7 +63,7 @@ def _size(image: Image, name: str) -> tuple[TopicId, int] | None:
     return None if topic is None else (topic.id, len(topic.partitions))
 
 
-def _broker(broker: Any) -> BrokerMetadata:
+def _broker(broker: KioStruct) -> BrokerMetadata:
     endpoints = {
         endpoint.listener: Endpoint(
             endpoint.host, endpoint.port, PROTOCOLS[endpoint.security_protocol]

@@ -15,13 +15,14 @@ import ssl
 from collections.abc import Callable
 from concurrent.futures import Executor
 from enum import Enum, auto
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from ottla.net.reply_writer import RunBlocking
 from ottla.net.tls.failures import plaintext_hint, reason_of
 from ottla.net.tls.sender import TlsSender
 from ottla.net.transports import CopyingTransport, transport_of
 
+T = TypeVar("T")
 HANDSHAKE_MAX_MS: Final = 10_000
 READ_BYTES: Final = 256 << 10
 
@@ -40,7 +41,7 @@ class TlsResources:
             self._room = memoryview(bytearray(READ_BYTES))
         return self._room
 
-    def run(self, work: Callable[[], object]) -> asyncio.Future[Any]:
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
         return asyncio.get_running_loop().run_in_executor(self.executor, work)
 
 
@@ -242,7 +243,7 @@ class TlsTransport(asyncio.Transport):
         self._lower = lower
         self._sender = sender
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: object = None) -> object:
         if name == "sender":
             return self._sender
         if name == "sslcontext":
