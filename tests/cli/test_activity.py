@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from ottla.cli.activity import Sample, rates
 from ottla.cli.groups.lag import PartitionLag
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 from tests.cli.ottla_program import Run
 
@@ -10,7 +11,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 def sample(at_ms: int, ends: dict[TopicPartition, int], committed: int) -> Sample:
     lags = [PartitionLag(A0, committed, ends[A0], None)]
-    return Sample(at_ms, ends, {"g": ("Stable", lags)})
+    return Sample(MonoMs(at_ms), ends, {"g": ("Stable", lags)})
 
 
 def test_rates_are_what_grew_in_the_time_between_and_the_busiest_come_first() -> None:

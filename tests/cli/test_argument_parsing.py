@@ -19,10 +19,11 @@ from ottla.cli.argument_parsing import (
     whole_value,
 )
 from ottla.client.admin import OffsetSpec
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
-NOW = 1_700_000_000_000
+NOW = WallMs(1_700_000_000_000)
 
 
 @pytest.mark.parametrize(

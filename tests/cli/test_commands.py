@@ -34,7 +34,7 @@ VERBS = """
     Diagnose Draw Expire Filter Find Give Include Install Limit List Listen Log Make Match Measure
     Move Name Override Parse Print Propose Raise Read Refresh Remove Renew Replace Replay Require
     Reset Restrict Run
-    Save Select Send Serve Set Show Skip Split Start Stop Store Treat Use Wait Write
+    Save Select Send Serve Set Show Skip Split Start Stop Store Take Treat Use Wait Write
 """
 LINE = 72
 

@@ -55,7 +55,7 @@ def test_settings_of_the_client_are_taken_out_and_those_we_decide_refused() -> N
     [
         "metric.reporters",
         "ssl.engine.factory.class",
-        "sasl.kerberos.service.name",
+        "security.providers",
         "acks",
         "my.url",
     ],

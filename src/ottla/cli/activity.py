@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from ottla.cli.console import Table
 from ottla.cli.groups.lag import PartitionLag
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 
 TOPICS: Final = ("topic", "partitions", "records/s", "end offsets")
@@ -21,7 +22,7 @@ GROUPS: Final = ("group", "state", "members", "records/s", "lag", "catches up in
 class Sample(NamedTuple):
     """A cluster at one moment: end offsets, and each group's state and committed offsets."""
 
-    at_ms: int
+    at_ms: MonoMs
     ends: Mapping[TopicPartition, int]
     groups: Mapping[str, tuple[str, Sequence[PartitionLag]]]
 

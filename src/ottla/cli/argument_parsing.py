@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from ottla.client.admin.offsets import OffsetSpec
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
@@ -53,7 +54,7 @@ def shortened(text: str, most: int = 40) -> str:
     return repr(text) if len(text) <= most else f"{text[:most]!r}..."
 
 
-def moment_ms(option: str, text: str, now_ms: int) -> int:
+def moment_ms(option: str, text: str, now_ms: WallMs) -> int:
     """A time: ISO 8601 (local unless it says otherwise), milliseconds since 1970, or `2h` ago."""
     if text.isascii() and text.isdigit():
         return whole_number(option, text, "milliseconds since 1970")
@@ -93,7 +94,7 @@ def _length_ms(option: str, text: str, found: re.Match[str]) -> int:
     return length_ms
 
 
-def offset_spec(option: str, text: str, now_ms: int) -> OffsetSpec | int:
+def offset_spec(option: str, text: str, now_ms: WallMs) -> OffsetSpec | int:
     """Which offset is meant: earliest, latest, max-timestamp, or the first at a time."""
     return _SPECS[text] if text in _SPECS else moment_ms(option, text, now_ms)
 

@@ -14,7 +14,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -32,9 +32,9 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
-    Command(("acls", "add"), "ottla.cli.acls.add:add"),
-    Command(("acls", "list"), "ottla.cli.acls.list:list_"),
-    Command(("acls", "remove"), "ottla.cli.acls.remove:remove"),
+    Command(("acls", "add"), "ottla.cli.acls.commands:add"),
+    Command(("acls", "list"), "ottla.cli.acls.commands:list_"),
+    Command(("acls", "remove"), "ottla.cli.acls.commands:remove"),
     Command(("adopt",), "ottla.cli.adopt:adopt"),
     Command(("brokers", "decommission"), "ottla.cli.brokers.move:decommission"),
     Command(("brokers", "describe"), "ottla.cli.brokers.show:describe"),
@@ -66,16 +66,17 @@ COMMANDS: Final = (
     Command(("perf", "consume"), "ottla.cli.perf.consume:consume"),
     Command(("perf", "latency"), "ottla.cli.perf.latency:latency"),
     Command(("perf", "produce"), "ottla.cli.perf.produce:produce"),
-    Command(("pipeline", "list-templates"), "ottla.cli.pipeline.list_templates:list_templates"),
+    Command(("pipeline", "list-templates"), "ottla.cli.pipeline.commands:list_templates"),
     Command(("pipeline", "logs"), "ottla.cli.pipeline.background_runs:logs"),
-    Command(("pipeline", "new"), "ottla.cli.pipeline.new:new"),
+    Command(("pipeline", "new"), "ottla.cli.pipeline.commands:new"),
     Command(("pipeline", "plan"), "ottla.cli.pipeline.plan:plan"),
     Command(("pipeline", "replay-dlq"), "ottla.cli.pipeline.replay_dlq:replay_dlq"),
-    Command(("pipeline", "report"), "ottla.cli.pipeline.report:report"),
+    Command(("pipeline", "report"), "ottla.cli.pipeline.commands:report"),
     Command(("pipeline", "run"), "ottla.cli.pipeline.run:run"),
+    Command(("pipeline", "schema"), "ottla.cli.pipeline.commands:schema"),
     Command(("pipeline", "status"), "ottla.cli.pipeline.background_runs:status"),
     Command(("pipeline", "stop"), "ottla.cli.pipeline.background_runs:stop"),
-    Command(("pipeline", "test"), "ottla.cli.pipeline.test:test"),
+    Command(("pipeline", "test"), "ottla.cli.pipeline.commands:test"),
     Command(("pipeline", "try"), "ottla.cli.pipeline.try_:try_"),
     Command(("pipeline", "validate"), "ottla.cli.pipeline.validate:validate"),
     Command(("produce",), "ottla.cli.produce:produce"),
@@ -87,9 +88,9 @@ COMMANDS: Final = (
     Command(("quotas", "list"), "ottla.cli.quotas.commands:list_"),
     Command(("quotas", "remove"), "ottla.cli.quotas.commands:remove"),
     Command(("quotas", "set"), "ottla.cli.quotas.commands:set_"),
-    Command(("reassign", "execute"), "ottla.cli.reassign.execute:execute"),
+    Command(("reassign", "execute"), "ottla.cli.reassign.commands:execute"),
     Command(("reassign", "plan"), "ottla.cli.reassign.plan:plan"),
-    Command(("reassign", "verify"), "ottla.cli.reassign.verify:verify"),
+    Command(("reassign", "verify"), "ottla.cli.reassign.commands:verify"),
     Command(("tokens", "create"), "ottla.cli.tokens.commands:create"),
     Command(("tokens", "expire"), "ottla.cli.tokens.commands:expire"),
     Command(("tokens", "list"), "ottla.cli.tokens.commands:list_"),
@@ -98,15 +99,15 @@ COMMANDS: Final = (
     Command(("topics", "alter"), "ottla.cli.topics.alter:alter"),
     Command(("topics", "create"), "ottla.cli.topics.create:create"),
     Command(("topics", "delete"), "ottla.cli.topics.delete:delete"),
-    Command(("topics", "describe"), "ottla.cli.topics.describe:describe"),
-    Command(("topics", "list"), "ottla.cli.topics.list:list_"),
+    Command(("topics", "describe"), "ottla.cli.topics.show:describe"),
+    Command(("topics", "list"), "ottla.cli.topics.show:list_"),
     Command(("transactions", "abort"), "ottla.cli.transactions.abort:abort"),
-    Command(("transactions", "describe"), "ottla.cli.transactions.describe:describe"),
+    Command(("transactions", "describe"), "ottla.cli.transactions.show:describe"),
     Command(("transactions", "find-hanging"), "ottla.cli.transactions.find_hanging:find_hanging"),
-    Command(("transactions", "list"), "ottla.cli.transactions.list:list_"),
-    Command(("users", "add"), "ottla.cli.users.add:add"),
-    Command(("users", "list"), "ottla.cli.users.list:list_"),
-    Command(("users", "remove"), "ottla.cli.users.remove:remove"),
+    Command(("transactions", "list"), "ottla.cli.transactions.show:list_"),
+    Command(("users", "add"), "ottla.cli.users.commands:add"),
+    Command(("users", "list"), "ottla.cli.users.commands:list_"),
+    Command(("users", "remove"), "ottla.cli.users.commands:remove"),
     Command(("zookeeper", "start"), "ottla.cli.zookeeper.start:start"),
 )
 GROUP_HELP: Final = {
@@ -271,7 +272,7 @@ def _exits(function: Callable[..., int]) -> Callable[..., None]:
     """A command returns its exit code; typer wants it raised."""
 
     @wraps(function)
-    def command(*arguments: Any, **options: Any) -> None:
+    def command(*arguments: object, **options: object) -> None:
         raise typer.Exit(function(*arguments, **options))
 
     return command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -180,7 +180,7 @@ def _offset(option: str, text: str | None) -> int | None:
 
 
 def _as_group(
-    topics: list[str], follow: bool, showing: PrintOptions, config: dict[str, Any]
+    topics: list[str], follow: bool, showing: PrintOptions, config: dict[str, object]
 ) -> int:
     with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
         batches = read_group(consumer, topics, follow=follow)

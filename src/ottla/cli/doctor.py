@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.cluster.show import COLUMNS
+from ottla.cli.cluster.show import COLUMNS, row_of
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
-from ottla.cli.diagnosis.checks import ALL, Severity, examined
+from ottla.cli.diagnosis.checks import ALL, Severity, examined, grouped
 from ottla.cli.diagnosis.facts import Facts, everything
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, pairs
 from ottla.model.errors import UserError
@@ -39,7 +39,7 @@ def doctor(
     with admin_connection(bootstrap) as admin:
         facts = everything(admin, addresses)
     found = examined(facts, ALL)
-    rows = [(one.severity.value, one.subject, one.what, one.do) for one in found]
+    rows = [row_of(finding) for finding in (found if as_json else grouped(found))]
     show(
         Table("clients", CLIENTS, _clients(facts)),
         Table("findings", COLUMNS, rows),

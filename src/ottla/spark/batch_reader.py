@@ -7,7 +7,7 @@ Owns: the order of a batch's planning. Never: decides; offsets are found in `pos
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
@@ -22,6 +22,7 @@ from ottla.spark.options import SourceOptions
 from ottla.spark.user_errors import as_user_errors
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
@@ -48,7 +49,7 @@ class BatchReader(DataSourceReader):
         wanted = (self._bounds.restrict(span) for span in spans)
         return [Part(each) for each in wanted if each is not None]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_part(self._options, partition, self._schema)
 
     async def _spans(self, session: Session) -> list[plan.Span]:
@@ -78,7 +79,7 @@ class FilteringReader(BatchReader):
 
 def read_part(
     options: SourceOptions, partition: InputPartition, schema: StructType
-) -> Iterator[Any]:
+) -> Iterator[pa.RecordBatch]:
     """The Arrow batches of one task."""
     from pyspark.sql.pandas.types import to_arrow_schema
 

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from ottla.client.admin.session import Session
 from ottla.client.cluster import Cluster
@@ -82,15 +82,15 @@ class Connection:
         self._thread.call_soon(self.session.cluster.close)
         self._thread.stop()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Do something on the thread, and wait for it."""
         return self._thread.run(work)
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Do something on the thread, and do not wait."""
         return self._thread.submit(work)
 
-    def ask(self, work: Callable[[Session], Coroutine[Any, Any, T]]) -> T:
+    def ask(self, work: Callable[[Session], Coroutine[object, None, T]]) -> T:
         """The same, for something that is asked of the cluster."""
         return self._thread.run(work(self.session))
 

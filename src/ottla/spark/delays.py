@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 from ottla.spark.parsed_options import parse_duration_ms
@@ -28,7 +29,7 @@ class Delays:
     by_topic_ms: Mapping[str, int] = field(default_factory=dict)
 
     def youngest_ms(
-        self, found: Iterable[TopicPartition], now_ms: int
+        self, found: Iterable[TopicPartition], now_ms: WallMs
     ) -> dict[TopicPartition, int]:
         """The time from which on records are too young, of the partitions that have a delay."""
         waits_ms = {tp: self.by_topic_ms.get(tp.topic, self.others_ms) for tp in found}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ottla.model.ids import TopicPartition
 from ottla.spark.plan import Span
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FIRST: Final = -(2**63)
 LAST: Final = 2**63 - 1
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FilterValue: TypeAlias = Any
+"""Of the Python type of the column that a condition is about."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _narrowed(current: Bounds, condition: Filter) -> Bounds:
     return current
 
 
-def _among(current: Bounds, column: str, values: Iterable[Any]) -> Bounds:
+def _among(current: Bounds, column: str, values: Iterable[FilterValue]) -> Bounds:
     listed = frozenset(values)
     if column == "topic":
         return replace(
@@ -94,7 +96,7 @@ def _among(current: Bounds, column: str, values: Iterable[Any]) -> Bounds:
     return current
 
 
-def _within(current: Bounds, column: str, low: Any, high: Any) -> Bounds:
+def _within(current: Bounds, column: str, low: FilterValue, high: FilterValue) -> Bounds:
     """Narrow to what is neither below `low` nor above `high`; both may be met."""
     if column in ("offset", "partition"):
         if not all(bound is None or isinstance(bound, int) for bound in (low, high)):

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ottla.model.errors import UserError
 from ottla.model.ids import Offset, TopicPartition
@@ -29,6 +29,8 @@ BEGAN: Final = "@began"
 
 Offsets: TypeAlias = dict[TopicPartition, Offset]
 JsonOffsets: TypeAlias = dict[str, dict[str, Offset]]
+StoredOffsets: TypeAlias = Mapping[str, Any]
+"""The same, from JSON that another version of this code or a user may have written."""
 
 
 class Edge(Enum):
@@ -93,7 +95,7 @@ def to_json(offsets: Mapping[TopicPartition, Offset]) -> JsonOffsets:
     return nested
 
 
-def from_json(nested: Mapping[str, Any]) -> Offsets:
+def from_json(nested: StoredOffsets) -> Offsets:
     """What `to_json` gave, possibly to an earlier run."""
     return {
         TopicPartition(topic, int(partition)): offset
@@ -103,17 +105,17 @@ def from_json(nested: Mapping[str, Any]) -> Offsets:
     }
 
 
-def with_beginning(end: JsonOffsets, start: Mapping[TopicPartition, Offset]) -> dict[str, Any]:
+def with_beginning(end: JsonOffsets, start: Mapping[TopicPartition, Offset]) -> JsonOffsets:
     """The end of a query's first batch, which says where the batch began.
 
     Spark keeps the ends of batches and asks for the beginning of the first one again when the query
     is restarted during it. By then `latest` is somewhere else. As text, so that whoever looks for
     topics in a query's progress does not take it for one.
     """
-    return {BEGAN: json.dumps(to_json(start)), **end}
+    return cast(JsonOffsets, {BEGAN: json.dumps(to_json(start)), **end})
 
 
-def beginning(end: Mapping[str, Any]) -> Offsets | None:
+def beginning(end: StoredOffsets) -> Offsets | None:
     """Where a batch began, if its end says so."""
     text = end.get(BEGAN)
     return None if text is None else from_json(json.loads(text))
@@ -223,7 +225,7 @@ def _parse_numbers(option: str, text: str, example: str, *, least: int) -> Offse
     return parsed
 
 
-def _object(option: str, text: str, example: str) -> dict[str, Any]:
+def _object(option: str, text: str, example: str) -> StoredOffsets:
     try:
         parsed = json.loads(text)
     except ValueError:

@@ -16,6 +16,7 @@ from ottla.client.admin.log_dirs import describe_log_dirs
 from ottla.client.admin.offsets import OffsetSpec, list_offsets
 from ottla.client.admin.session import Session
 from ottla.client.cluster_view import ClusterView
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
 from ottla.spark.offsets import EARLIEST, LATEST, AtOffsets, AtTimes, Edge, Offsets, check_named
@@ -104,7 +105,7 @@ async def latest(
     session: Session,
     options: SourceOptions,
     partitions_found: Iterable[TopicPartition],
-    now_ms: int,
+    now_ms: WallMs,
 ) -> Offsets:
     """Where readers of this isolation stop; without what is deleted at this very moment.
 

@@ -10,7 +10,7 @@ prepared transaction, under a new identity that only asking can tell (KIP-939).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.admin.session import Answers, Session, result_or_error
 from ottla.client.cluster import To
@@ -23,6 +23,7 @@ from ottla.client.producer.transactions.coordinator_requests import (
     LAST_EXPLICIT_END,
 )
 from ottla.client.producer.transactions.state import PreparedTransaction
+from ottla.protocol.schema import KioMessage
 
 NEVER_MS: Final = 0x7FFF_FFFF
 SOMEBODY_ELSES: Final = frozenset(
@@ -56,7 +57,7 @@ async def _commit(session: Session, who: PreparedTransaction) -> None:
     level = (await session.retry_lookup(session.cluster.features)).get(FEATURE, 0)
     at_most = None if level >= ADDS_ITSELF else LAST_EXPLICIT_END
 
-    async def ask(node: To, ids: list[str]) -> Answers[str, Any]:
+    async def ask(node: To, ids: list[str]) -> Answers[str, KioMessage]:
         reply = await session.ask(node, END_TXN, fields, at_most=at_most)
         return {who.transactional_id: result_or_error(reply, reply)}
 
@@ -74,7 +75,7 @@ async def _refreshed(session: Session, prepared: PreparedTransaction) -> Prepare
         "keep_prepared_txn": True,
     }
 
-    async def ask(node: To, ids: list[str]) -> Answers[str, Any]:
+    async def ask(node: To, ids: list[str]) -> Answers[str, KioMessage]:
         reply = await session.ask(node, INIT_PRODUCER_ID, fields)
         return {prepared.transactional_id: result_or_error(reply, reply)}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.client.producer.sync import Producer
 from ottla.client.producer.table_delivery import TableDelivery
@@ -74,7 +74,7 @@ def _named(batch: pa.RecordBatch, columns: SinkColumns) -> pa.Table:
     """The columns that are written, by the names they have here."""
     import pyarrow as pa
 
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         name: batch.column(place) for name, place in columns._asdict().items() if place is not None
     }
     return pa.table(found)

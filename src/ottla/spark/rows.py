@@ -11,7 +11,7 @@ without either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
@@ -125,7 +125,7 @@ def shaped(batch: pa.RecordBatch, tp: TopicPartition, into: pa.Schema) -> pa.Rec
     return pa.RecordBatch.from_arrays(arrays, schema=into)
 
 
-def _column(batch: pa.RecordBatch, tp: TopicPartition, field: pa.Field) -> Any:
+def _column(batch: pa.RecordBatch, tp: TopicPartition, field: pa.Field) -> pa.Array:
     import pyarrow as pa
 
     if field.name == "topic":
@@ -138,7 +138,7 @@ def _column(batch: pa.RecordBatch, tp: TopicPartition, field: pa.Field) -> Any:
     return found.cast(field.type)
 
 
-def _null_if_none(headers: Any) -> Any:
+def _null_if_none(headers: pa.Array) -> pa.Array:
     """A record without headers has null, as with Spark's own connector."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import (
 from ottla.client.admin.group_offsets import alter_group_offsets
 from ottla.client.admin.session import Session
 from ottla.config.client import ConsumerConfig
-from ottla.model.clock import SystemClock
+from ottla.model.clock import MonoMs, SystemClock
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.spark import partition_offsets, plan
@@ -49,6 +49,7 @@ from ottla.spark.reader import ReadRequest
 from ottla.spark.user_errors import as_user_errors
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         self._latest: Offsets | None = None
         self._committed: Offsets = {}
-        self._batch_at_ms: int | None = None
+        self._batch_at_ms: MonoMs | None = None
         self._cached: tuple[int, list[TopicPartition]] | None = None
 
     @cached_property
@@ -124,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         spans = plan.cut(plan.spans({**new, **begin}, until), self._options.cut)
         return [Part(*map(ReadRequest, task)) for task in plan.gathered(spans, self._options.cut)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_part(self._options, partition, self._schema)
 
     def commit(self, end: JsonOffsets) -> None:

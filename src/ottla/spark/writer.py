@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -39,6 +39,9 @@ from ottla.spark.options import SinkOptions
 from ottla.spark.row_sender import RowSender
 from ottla.spark.rows import SinkColumns
 from ottla.spark.user_errors import as_user_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STREAMING: Final = "0"
 """The name of a query's own sink; those in foreachBatch are named by the option ottla.sink."""
@@ -71,15 +74,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._columns = columns
         self._watch = watch or NoStepListener()
 
-    def write(self, iterator: Iterator[Any]) -> Work:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Work:
         with as_user_errors():
             return written(self._options, self._columns, iterator, STREAMING, None)
 
-    def commit(self, messages: list[Any], batchId: int) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         with as_user_errors():
             settle(self._options, messages, self._watch)
 
-    def abort(self, messages: list[Any], batchId: int) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         unsettle(self._options, messages)
 
 
@@ -95,18 +98,18 @@ class BatchWriter(DataSourceArrowWriter):
         self._columns = columns
         self._job = job
 
-    def write(self, iterator: Iterator[Any]) -> Work:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Work:
         with as_user_errors():
             return written(self._options, self._columns, iterator, self._options.name, self._job)
 
-    def commit(self, messages: list[Any]) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with as_user_errors():
             settle(self._options, messages, NoStepListener())
         if self._job is not None:
             connection = _connection(self._options)
             connection.run(_forget(_ledger(self._options, Sink(self._job))))
 
-    def abort(self, messages: list[Any]) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._job is None:
             unsettle(self._options, messages)
         else:
@@ -129,7 +132,7 @@ def begin_job(options: SinkOptions) -> str | None:
 def written(
     options: SinkOptions,
     columns: SinkColumns,
-    batches: Iterator[Any],
+    batches: Iterator[pa.RecordBatch],
     name: str | None,
     job: str | None,
 ) -> Work:
@@ -162,10 +165,12 @@ def written(
     return Work(records, prepared, sink, run, batch)
 
 
-def settle(options: SinkOptions, messages: Sequence[Work | None], watch: StepListener) -> None:
+def settle(
+    options: SinkOptions, messages: Sequence[WriterCommitMessage | None], watch: StepListener
+) -> None:
     """Decide the batch that the tasks have prepared."""
     work_done = next(
-        (work for work in messages if work is not None and work.sink is not None), None
+        (work for work in messages if isinstance(work, Work) and work.sink is not None), None
     )
     if work_done is None or work_done.sink is None:
         return  # at least once, or a batch without a task: there is nothing to decide
@@ -176,10 +181,10 @@ def settle(options: SinkOptions, messages: Sequence[Work | None], watch: StepLis
     )
 
 
-def unsettle(options: SinkOptions, messages: Sequence[Work | None]) -> None:
+def unsettle(options: SinkOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
     """Give up a batch; what tasks have left that sent no message is found by the next run."""
     work_done = next(
-        (work for work in messages if work is not None and work.sink is not None), None
+        (work for work in messages if isinstance(work, Work) and work.sink is not None), None
     )
     if work_done is None or work_done.sink is None:
         return
@@ -189,8 +194,9 @@ def unsettle(options: SinkOptions, messages: Sequence[Work | None]) -> None:
     )
 
 
-def _listed(messages: Sequence[Work | None]) -> list[PreparedTransaction]:
-    return [work.prepared for work in messages if work is not None and work.prepared is not None]
+def _listed(messages: Sequence[WriterCommitMessage | None]) -> list[PreparedTransaction]:
+    work_done = (work for work in messages if isinstance(work, Work))
+    return [work.prepared for work in work_done if work.prepared is not None]
 
 
 _entries: dict[tuple[Sink, str], Entry] = {}
@@ -222,7 +228,10 @@ async def _wait_for_takeover(ledger: StoredCommitLog, run: str, partition: int) 
 
 
 def _prepared(
-    options: SinkOptions, columns: SinkColumns, batches: Iterator[Any], ids: Iterator[str]
+    options: SinkOptions,
+    columns: SinkColumns,
+    batches: Iterator[pa.RecordBatch],
+    ids: Iterator[str],
 ) -> tuple[int, PreparedTransaction | None]:
     """The rows in a transaction that waits for its decision; none where there are no rows."""
     first = next((batch for batch in batches if batch.num_rows), None)
@@ -259,7 +268,7 @@ def _aborted_by_failure(producer: Producer) -> Iterator[None]:
         raise
 
 
-def _all_sent(sender: RowSender, batches: Iterator[Any]) -> int:
+def _all_sent(sender: RowSender, batches: Iterator[pa.RecordBatch]) -> int:
     for batch in batches:
         if batch.num_rows:
             sender.send(batch)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.diagnosis.checks import ALL, AVAILABILITY, Finding, Severity, examined
+from ottla.cli.diagnosis.checks import ALL, AVAILABILITY, Finding, Severity, examined, grouped
 from ottla.cli.diagnosis.facts import Client, Facts
 from ottla.cli.transactions.hanging import DecidedTransaction, OpenTransaction
 from ottla.client.admin import (
@@ -18,6 +18,7 @@ from ottla.client.admin import (
     ConfigSource,
     LogDir,
     Partition,
+    ReplicaOnDisk,
     Topic,
     Transaction,
 )
@@ -63,7 +64,7 @@ DECIDED = DecidedTransaction(
             facts(Partition(0, None, 0, (0, 1), (), (0, 1))),
             Severity.BAD,
             "has no leader",
-            "start the brokers that hold it: 0, 1",
+            "disk or a corrupt log",
         ),
         (
             facts(Partition(0, 0, 0, (0, 1, 2), (0, 1), (2,))),
@@ -108,7 +109,10 @@ DECIDED = DecidedTransaction(
             "configs set brokers",
         ),
         (
-            facts(cluster=ClusterInfo("c", 0, (BROKERS[0], BrokerInfo(1, "localhost", 1, None)))),
+            facts(
+                Partition(0, 0, 0, (0, 1), (0, 1), ()),
+                cluster=ClusterInfo("c", 0, (BROKERS[0], BrokerInfo(1, "localhost", 1, None))),
+            ),
             Severity.WARN,
             "cannot reach it",
             "advertised.listeners",
@@ -150,14 +154,89 @@ def test_each_thing_that_is_wrong_is_found_with_what_to_do(
     assert do in finding.do
 
 
-def test_too_few_copies_for_acks_all_come_before_what_may_go_wrong() -> None:
+def many(*leaders: int) -> Facts:
+    partitions = tuple(
+        Partition(index, leader, 0, (leader, (leader + 1) % 3), (0, 1, 2), ())
+        for index, leader in enumerate(leaders)
+    )
+    return Facts(ClusterInfo("c", 0, BROKERS), [Topic("t", None, False, partitions)])
+
+
+def stored(*gibibytes: int) -> Facts:
+    return facts(
+        disks={
+            id: (
+                LogDir(
+                    "/d",
+                    None,
+                    1 << 50,
+                    1 << 49,
+                    {TopicPartition("t", 0): ReplicaOnDisk(size << 30, 0, False)},
+                ),
+            )
+            for id, size in enumerate(gibibytes)
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "what"),
+    [
+        (many(*[0] * 10, *[1] * 3, *[2] * 2), "leads 10 of 15 partitions, where 5 would"),
+        (stored(9, 3, 3), "stores 9.0 GiB of 15.0, where 5.0 would"),
+    ],
+)
+def test_a_broker_with_far_more_than_its_share_is_named(found: Facts, what: str) -> None:
+    finding = one(found)
+    assert finding.subject == "broker 0"
+    assert what in finding.what
+    assert "ottla reassign plan" in finding.do
+
+
+@pytest.mark.parametrize("found", [many(0, 0, 0, 1, 2), many(0, 1, 2, 0, 1, 2), stored(6, 5, 5)])
+def test_small_differences_are_no_news(found: Facts) -> None:
+    assert examined(found, ALL) == []
+
+
+@pytest.mark.parametrize(
+    ("partition", "do"),
+    [
+        (Partition(0, None, 0, (0, 3), (3,), (3,)), "that have all its records: 3"),
+        (Partition(0, None, 0, (3, 4), (), (3, 4)), "that hold it: 3, 4"),
+    ],
+)
+def test_the_brokers_that_can_lead_a_partition_again_are_named(
+    partition: Partition, do: str
+) -> None:
+    [worst, *_] = examined(facts(partition), AVAILABILITY)
+    assert worst.do == f"start the brokers {do}"
+
+
+def test_a_broker_that_is_gone_is_named_with_what_it_holds() -> None:
+    found = examined(facts(Partition(0, 0, 0, (0, 1, 7), (0, 1), (7,))), AVAILABILITY)
+    assert [finding.subject for finding in found] == ["broker 7", "t-0"]
+    assert "replicas of 1 partitions" in found[0].what
+
+
+def test_what_is_the_same_for_many_is_one_line_for_people() -> None:
+    partitions = tuple(Partition(index, 0, 0, (0, 1, 2), (0, 1), (2,)) for index in range(9))
+    sick = Facts(ClusterInfo("c", 0, BROKERS), [Topic("t", None, False, partitions)])
+    found = examined(sick, AVAILABILITY)
+    assert len(found) == 9
+    [line] = grouped(found)
+    assert line.subject == "t-0, t-1, t-2 and 6 more"
+    assert grouped(found[:5]) == found[:5]
+
+
+def test_too_few_copies_for_acks_all_are_said_once_and_before_what_may_go_wrong() -> None:
     short = facts(
-        Partition(0, 0, 0, (0, 1, 2), (0,), ()),
+        Partition(0, 0, 0, (0, 1, 7), (0,), ()),
         topic_configs={"t": setting("min.insync.replicas", "2")},
     )
-    assert [finding.severity for finding in examined(short, AVAILABILITY)] == [
-        Severity.BAD,
-        Severity.WARN,
+    found = examined(short, AVAILABILITY)
+    assert [(finding.severity, finding.subject) for finding in found] == [
+        (Severity.BAD, "t-0"),
+        (Severity.WARN, "broker 7"),
     ]
 
 

@@ -8,6 +8,7 @@ from ottla.cli.kafka.formatters import formatter
 from ottla.cli.kafka.offset_formatters import as_json, as_text
 from ottla.client.consumer.record import Record
 from ottla.coordinator.group.records import Committed, OffsetChanged, offset_record, tombstone
+from ottla.model.clock import WallMs
 
 OLD = "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter"
 NEW = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
@@ -21,18 +22,18 @@ def record(committed: Committed | None) -> Record[bytes, bytes]:
 @pytest.mark.spec("TOOL-10")
 def test_the_old_formatter_shows_group_topic_partition_and_value() -> None:
     assert formatter(OLD, {}) is as_text
-    assert as_text(record(Committed(42, 7, "note", 1_700_000_000_000))) == (
+    assert as_text(record(Committed(42, 7, "note", WallMs(1_700_000_000_000)))) == (
         b"[g,t,3]::OffsetAndMetadata(offset=42, leaderEpoch=Optional[7], metadata=note, "
         b"commitTimestamp=1700000000000, expireTimestamp=None)\n"
     )
-    assert b"expireTimestamp=Some(9)" in as_text(record(Committed(1, expires_ms=9)))
+    assert b"expireTimestamp=Some(9)" in as_text(record(Committed(1, expires_ms=WallMs(9))))
     assert as_text(record(None)) == b"[g,t,3]::NULL\n"
 
 
 @pytest.mark.spec("TOOL-10")
 def test_the_new_formatter_shows_json() -> None:
     assert formatter(NEW, {}) is as_json
-    assert json.loads(as_json(record(Committed(42, 7, "note", 17)))) == {
+    assert json.loads(as_json(record(Committed(42, 7, "note", WallMs(17))))) == {
         "key": {"type": 1, "data": {"group": "g", "topic": "t", "partition": 3}},
         "value": {
             "version": 3,
@@ -45,7 +46,7 @@ def test_the_new_formatter_shows_json() -> None:
         },
     }
     assert json.loads(as_json(record(None)))["value"] is None
-    assert json.loads(as_json(record(Committed(1, expires_ms=9))))["value"]["version"] == 1
+    assert json.loads(as_json(record(Committed(1, expires_ms=WallMs(9)))))["value"]["version"] == 1
 
 
 def test_what_is_no_offset_is_passed_over() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from ottla.cli.kafka.main import run
 from ottla.cli.kafka.servers import bootstrap, registered
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.store import paths
 from ottla.store.nodes import BrokerNode, EndpointNode
@@ -36,7 +37,7 @@ async def register(connect: str, *addresses: str) -> None:
             EndpointNode("PLAINTEXT", host, int(port), "PLAINTEXT"),
             EndpointNode("SECURE", host, 1, "SSL"),
         )
-        await store.create(f"{paths.BROKER_IDS}/{id}", BrokerNode(endpoints, 0).encode())
+        await store.create(f"{paths.BROKER_IDS}/{id}", BrokerNode(endpoints, WallMs(0)).encode())
     await store.close()
 
 

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from ottla.cli.pipeline.display import JsonLines, Lines, LiveTable, display
+from ottla.model.clock import WallMs
 from ottla.spark.pipelines.progress import QueryProgress, QueryTotal
 
-BATCH = QueryProgress("clean", 0, 3, 1_500, 750.0, 1_400, 2_000, 40, 12, 2.6)
+BATCH = QueryProgress("clean", WallMs(0), 3, 1_500, 750.0, 1_400, 2_000, 40, 12, 2.6)
 
 
 def shown(display: Lines, capsys: pytest.CaptureFixture[str]) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.model.clock import WallMs
 from ottla.spark.pipelines import templates
 from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.running_queries import History
@@ -19,7 +20,7 @@ def views(tmp_path: Path) -> Path:
 
 def test_a_run_is_drawn(run: Run, views: Path, tmp_path: Path) -> None:
     History(str(tmp_path / "checkpoints")).on_batch(
-        QueryProgress("clean", 0, 1, 2, 3.0, 4, 5, 6, 7, 8.0)
+        QueryProgress("clean", WallMs(0), 1, 2, 3.0, 4, 5, 6, 7, 8.0)
     )
     made = run("pipeline", "report", views, "--to", tmp_path / "views.svg")
     assert made.code == 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import ottla
-from ottla.cli.topics.describe import overrides
+from ottla.cli.topics.show import overrides
 from tests.cli.conftest import make_topic
 from tests.cli.ottla_program import Run
 

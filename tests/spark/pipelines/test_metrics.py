@@ -8,6 +8,7 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client import generate_latest
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.metrics import PipelineMetrics
 from ottla.spark.pipelines.progress import QueryProgress
@@ -15,8 +16,8 @@ from ottla.spark.pipelines.progress import QueryProgress
 
 def test_the_last_batch_of_each_query_is_offered() -> None:
     metrics = PipelineMetrics()
-    metrics.on_batch(QueryProgress("clean", 0, 1, 10, 5.0, 9, 50, 0))
-    metrics.on_batch(QueryProgress("clean", 0, 2, 20, 5.0, 9, 50, 0, 7, 1.5))
+    metrics.on_batch(QueryProgress("clean", WallMs(0), 1, 10, 5.0, 9, 50, 0))
+    metrics.on_batch(QueryProgress("clean", WallMs(0), 2, 20, 5.0, 9, 50, 0, 7, 1.5))
     text = generate_latest(metrics.registry).decode()
     assert 'ottla_pipeline_rows_in{query="clean"} 20.0' in text
     assert 'ottla_pipeline_lag_records{query="clean"} 7.0' in text
@@ -25,7 +26,7 @@ def test_the_last_batch_of_each_query_is_offered() -> None:
 
 def test_numbers_are_served_and_a_port_that_is_taken_is_said() -> None:
     metrics = PipelineMetrics()
-    metrics.on_batch(QueryProgress("clean", 0, 1, 10, 5.0, 9, 50, 0))
+    metrics.on_batch(QueryProgress("clean", WallMs(0), 1, 10, 5.0, 9, 50, 0))
     port = metrics.serve(0)
     with urlopen(f"http://127.0.0.1:{port}/metrics") as page:
         assert b'ottla_pipeline_batch{query="clean"} 1.0' in page.read()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.model.clock import WallMs
 from ottla.spark.pipelines.progress import ProgressTracker, QueryTotal, positions, query_progress
 
 REPORT = {
@@ -25,7 +26,7 @@ REPORT = {
 
 
 def test_a_report_says_what_a_batch_did() -> None:
-    progress = query_progress("clean", REPORT, 1_000)
+    progress = query_progress("clean", REPORT, WallMs(1_000))
     assert (progress.batch, progress.rows_in, progress.rows_in_s, progress.rows_out) == (
         7,
         500,
@@ -39,7 +40,7 @@ def test_a_report_says_what_a_batch_did() -> None:
 
 
 def test_a_report_without_numbers_is_nothing_done() -> None:
-    progress = query_progress("clean", {"batchId": 0}, 1)
+    progress = query_progress("clean", {"batchId": 0}, WallMs(1))
     assert (progress.rows_in, progress.rows_in_s, progress.batch_ms, progress.state_rows) == (
         0,
         0.0,
@@ -55,36 +56,36 @@ def test_positions_are_those_of_every_source() -> None:
 
 def test_totals_add_up() -> None:
     total = QueryTotal("clean")
-    total.add(query_progress("clean", REPORT, 0))
-    total.add(query_progress("clean", {**REPORT, "sink": {"numOutputRows": -1}}, 0))
+    total.add(query_progress("clean", REPORT, WallMs(0)))
+    total.add(query_progress("clean", {**REPORT, "sink": {"numOutputRows": -1}}, WallMs(0)))
     assert total.line() == "clean: 1,000 rows in, 40 out, 2 batches in 0.5 s, 2,000 rows/s"
 
 
 def test_lag_is_what_was_written_since_and_how_long_ago_that_began() -> None:
     tracker = ProgressTracker()
-    tracker.add_ends({"t-0": 100}, 0)
-    assert tracker.lag({"t-0": 100}, 0) == (0, 0.0)
-    tracker.add_ends({"t-0": 200}, 1_000)
-    assert tracker.lag({"t-0": 100}, 1_000) == (100, 1.0)
-    tracker.add_ends({"t-0": 200}, 2_000)
-    assert tracker.lag({"t-0": 150}, 2_000) == (50, 1.5), "the 150th came half-way"
-    assert tracker.lag({"t-0": 200}, 3_000) == (0, 0.0)
+    tracker.add_ends({"t-0": 100}, WallMs(0))
+    assert tracker.lag({"t-0": 100}, WallMs(0)) == (0, 0.0)
+    tracker.add_ends({"t-0": 200}, WallMs(1_000))
+    assert tracker.lag({"t-0": 100}, WallMs(1_000)) == (100, 1.0)
+    tracker.add_ends({"t-0": 200}, WallMs(2_000))
+    assert tracker.lag({"t-0": 150}, WallMs(2_000)) == (50, 1.5), "the 150th came half-way"
+    assert tracker.lag({"t-0": 200}, WallMs(3_000)) == (0, 0.0)
 
 
 def test_queries_at_different_places_share_what_was_seen() -> None:
     tracker = ProgressTracker()
-    tracker.add_ends({"t-0": 0, "u-0": 0}, 0)
-    tracker.add_ends({"t-0": 10, "u-0": 50}, 1_000)
-    tracker.add_ends({"t-0": 10, "u-0": 50}, 5_000)
-    assert tracker.lag({"t-0": 0}, 5_000) == (10, 5.0)
-    assert tracker.lag({"t-0": 10, "u-0": 50}, 5_000) == (0, 0.0)
+    tracker.add_ends({"t-0": 0, "u-0": 0}, WallMs(0))
+    tracker.add_ends({"t-0": 10, "u-0": 50}, WallMs(1_000))
+    tracker.add_ends({"t-0": 10, "u-0": 50}, WallMs(5_000))
+    assert tracker.lag({"t-0": 0}, WallMs(5_000)) == (10, 5.0)
+    assert tracker.lag({"t-0": 10, "u-0": 50}, WallMs(5_000)) == (0, 0.0)
 
 
 def test_partitions_that_nobody_can_tell_of_count_for_nothing() -> None:
     tracker = ProgressTracker()
-    assert tracker.lag({"t-0": 5}, 0) == (0, 0.0)
-    tracker.add_ends({"t-0": 7, "new-0": 100}, 0)
-    assert tracker.lag({"t-0": 5, "gone-0": 9}, 0)[0] == 2
+    assert tracker.lag({"t-0": 5}, WallMs(0)) == (0, 0.0)
+    tracker.add_ends({"t-0": 7, "new-0": 100}, WallMs(0))
+    assert tracker.lag({"t-0": 5, "gone-0": 9}, WallMs(0))[0] == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=30))
@@ -95,8 +96,8 @@ def test_lag_is_never_negative_and_never_older_than_the_first_look(
     for at, (written, taken) in enumerate(steps):
         end += written
         read = min(end, read + taken)
-        tracker.add_ends({"t-0": end}, at * 1_000)
-        records, seconds = tracker.lag({"t-0": read}, at * 1_000)
+        tracker.add_ends({"t-0": end}, WallMs(at * 1_000))
+        records, seconds = tracker.lag({"t-0": read}, WallMs(at * 1_000))
         assert records == end - read
         assert 0 <= seconds <= at
         assert (seconds == 0) or records > 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.report import by_query, draw, read
@@ -14,7 +15,7 @@ from ottla.spark.pipelines.running_queries import History
 
 def batch(number: int, query: str = "clean") -> QueryProgress:
     return QueryProgress(
-        query, 1_700_000_000_000 + number * 1_000, number, 10, 10.0, 10, 50, 0, number, 1
+        query, WallMs(1_700_000_000_000 + number * 1_000), number, 10, 10.0, 10, 50, 0, number, 1
     )
 
 

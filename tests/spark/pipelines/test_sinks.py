@@ -1,4 +1,4 @@
-"""Targets may be written short; what they mean is the same. Mistakes are in `test_file`."""
+"""Targets may be written short; what they mean is the same. Mistakes are in `test_yaml_file`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.sinks import sink
+from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.spec import ConsoleTarget, FilesTarget, TableTarget, Target, TopicTarget
-from ottla.spark.pipelines.yaml_node import Node
+
+
+def target(**words: Any) -> Target:
+    """What a sink of a file means."""
+    values = {
+        "name": "p",
+        "bootstrap": "b:1",
+        "sources": {"v": {"topic": "t"}},
+        "sinks": [{"name": "a", "from": "v", **words}],
+    }
+    return yaml_file.parse(values).sinks[0].target
 
 
 @pytest.mark.parametrize(
@@ -23,20 +33,18 @@ from ottla.spark.pipelines.yaml_node import Node
 )
 def test_short_and_long_mean_the_same(kind: str, short: Any, long: Any, meant: Target) -> None:
     for words in (short, long):
-        made = sink(Node({"name": "a", "from": "v", kind: words}), "b:1")
-        assert made.target == meant
+        assert target(**{kind: words}) == meant
 
 
 def test_headers_are_names_and_expressions_or_one_expression() -> None:
     for headers in ({"kind": "'x'"}, "_headers"):
-        words = {"name": "a", "from": "v", "topic": {"name": "t", "headers": headers}}
-        made = sink(Node(words), "b:1").target
+        made = target(topic={"name": "t", "headers": headers})
         assert isinstance(made, TopicTarget)
         assert made.headers == headers
 
 
 def table(kind: str, **words: Any) -> TableTarget:
-    made = sink(Node({"name": "a", "from": "v", kind: {"path": "./p", **words}}), "b:1").target
+    made = target(**{kind: {"path": "./p", **words}})
     assert isinstance(made, TableTarget)
     return made
 

@@ -116,6 +116,7 @@ def broker_settings(cluster: LocalCluster, index: int) -> dict[str, str]:
         "zookeeper.connection.timeout.ms": "60000",
         "default.replication.factor": str(min(3, count)),
         "min.insync.replicas": str(min(2, count)),
+        "controlled.shutdown.retry.backoff.ms": "300",  # all stop at once: no use in waiting
         **cluster.settings,
     }
 
@@ -155,13 +156,16 @@ def launch_broker(cluster: LocalCluster, index: int) -> LocalCluster:
 
 
 def wait_until_ready(
-    cluster: LocalCluster, timeout_s: float, report: Callable[[LocalProcess, float], None]
+    brokers: Sequence[LocalProcess],
+    folder: Path,
+    timeout_s: float,
+    report: Callable[[LocalProcess, float], None],
 ) -> None:
-    """Until every broker has printed its ready line; UserError if one ends or takes too long."""
-    waiting = list(cluster.brokers)
+    """Until each of them has printed its ready line; UserError if one ends or takes too long."""
+    waiting = list(brokers)
     for seconds in elapsed(timeout_s, CHECK_EVERY_S):
         for broker in list(waiting):
-            log = broker.log(cluster.folder)
+            log = broker.log(folder)
             if log.exists() and READY in log.read_text(encoding="utf-8", errors="replace"):
                 report(broker, seconds)
                 waiting.remove(broker)
@@ -170,7 +174,7 @@ def wait_until_ready(
         if not waiting:
             return
     names = ", ".join(broker.name for broker in waiting)
-    tail = _tail(waiting[0].log(cluster.folder))
+    tail = _tail(waiting[0].log(folder))
     raise UserError(f"not ready within {timeout_s:g} s: {names}; {tail}")
 
 

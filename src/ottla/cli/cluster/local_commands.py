@@ -54,7 +54,7 @@ def start(
         float, typer.Option(min=1, metavar="SECONDS", help="Wait this long for the brokers.")
     ] = 60.0,
 ) -> int:
-    """Start a development cluster in the background, or start it again.
+    """Start a development cluster in the background, or what is down of it.
 
     A cluster that was stopped keeps its brokers, ports and data. ZooKeeper needs Java and PySpark's
     jars; an ensemble of your own needs neither.
@@ -145,11 +145,12 @@ def _new(folder: Path, count: int, zookeeper: str | None, port: int) -> LocalClu
 
 
 def _existing(cluster: LocalCluster, count: int | None, zookeeper: str | None) -> LocalCluster:
-    """The cluster that was stopped; a start may add brokers to it, nothing else."""
-    running = [each.name for each in cluster.processes if each.is_running(cluster.folder)]
-    if running:
+    """The cluster as it was; a start may add brokers to it, nothing else."""
+    down = [each for each in cluster.processes if not each.is_running(cluster.folder)]
+    if not down and (count is None or count == len(cluster.brokers)):
+        names = ", ".join(each.name for each in cluster.processes)
         raise UserError(
-            f"{cluster.folder}: the cluster is running ({', '.join(running)}); "
+            f"{cluster.folder}: the cluster is running ({names}); "
             "see ottla cluster status, or stop it first"
         )
     if zookeeper not in (None, cluster.zookeeper_connect):
@@ -173,21 +174,24 @@ def _existing(cluster: LocalCluster, count: int | None, zookeeper: str | None) -
 
 
 def _launch(cluster: LocalCluster, timeout_s: float) -> LocalCluster:
-    """Start all processes, and wait for the brokers; these wait for ZooKeeper by themselves."""
-    cluster.folder.mkdir(parents=True, exist_ok=True)
+    """Start the processes that are down, and wait for the brokers; these wait for ZooKeeper by
+    themselves."""
+    folder = cluster.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    down = {process.name for process in cluster.processes if not process.is_running(folder)}
     try:
-        if cluster.zookeeper is not None:
+        if cluster.zookeeper is not None and cluster.zookeeper.name in down:
             cluster = local_cluster.launch_zookeeper(cluster)
             cluster.save()
-        for index in range(len(cluster.brokers)):
-            cluster = local_cluster.launch_broker(cluster, index)
-            cluster.save()
-        local_cluster.wait_until_ready(cluster, timeout_s, _report_ready)
+        for index, broker in enumerate(cluster.brokers):
+            if broker.name in down:
+                cluster = local_cluster.launch_broker(cluster, index)
+                cluster.save()
+        started = [broker for broker in cluster.brokers if broker.name in down]
+        local_cluster.wait_until_ready(started, folder, timeout_s, _report_ready)
     except BaseException:  # nothing is left behind by a start that failed
-        processes = cluster.processes[::-1]
-        local_cluster.stop_processes(
-            processes, cluster.folder, STOP_TIMEOUT_S, lambda process: None
-        )
+        processes = [process for process in cluster.processes[::-1] if process.name in down]
+        local_cluster.stop_processes(processes, folder, STOP_TIMEOUT_S, lambda process: None)
         raise
     return cluster
 

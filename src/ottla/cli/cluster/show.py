@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
-from ottla.cli.diagnosis.checks import AVAILABILITY, Severity, examined
+from ottla.cli.diagnosis.checks import AVAILABILITY, Finding, Severity, examined, grouped
 from ottla.cli.diagnosis.facts import availability
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
@@ -49,6 +49,10 @@ def describe(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) 
 COLUMNS = ("severity", "subject", "what", "what to do")
 
 
+def row_of(finding: Finding) -> tuple[str, str, str, str]:
+    return finding.severity.value, finding.subject, finding.what, finding.do
+
+
 def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) -> int:
     """Check that every partition can be read and written; exit code 1 if not.
 
@@ -60,7 +64,7 @@ def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) ->
         facts = availability(admin)
     found = examined(facts, AVAILABILITY)
     if found or as_json:
-        rows = [(one.severity.value, one.subject, one.what, one.do) for one in found]
+        rows = [row_of(finding) for finding in (found if as_json else grouped(found))]
         show(Table("health", COLUMNS, rows), as_json=as_json)
     else:
         partitions = sum(len(topic.partitions) for topic in facts.topics)

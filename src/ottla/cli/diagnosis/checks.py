@@ -6,6 +6,7 @@ can be read and written, `ALL` adds what is misconfigured or will go wrong.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
@@ -14,6 +15,14 @@ from ottla.cli.diagnosis.facts import Facts
 from ottla.client.admin import Partition, Topic
 
 NEARLY_FULL: Final = 0.1
+NAMED_MAX: Final = 5
+SKEW: Final = 1.5
+"""A broker with so many times its fair share is worth a note,"""
+LEADERS_MIN: Final = 5
+"""if that is so many leaders more,"""
+GIB: Final = 1 << 30
+STORED_MIN: Final = GIB
+"""or so many bytes."""
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
 
@@ -43,6 +52,21 @@ def examined(facts: Facts, checks: Iterable[Check]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (order.index(finding.severity), finding.subject))
 
 
+def grouped(findings: Iterable[Finding]) -> list[Finding]:
+    """For people: what is the same for many partitions in one line, which names a few of them."""
+    same: dict[Finding, list[str]] = {}
+    for finding in findings:
+        same.setdefault(finding._replace(subject=""), []).append(finding.subject)
+    found = []
+    for finding, subjects in same.items():
+        if len(subjects) <= NAMED_MAX:
+            found += [finding._replace(subject=subject) for subject in subjects]
+        else:
+            named = ", ".join(subjects[:3])
+            found.append(finding._replace(subject=f"{named} and {len(subjects) - 3} more"))
+    return found
+
+
 def no_controller(facts: Facts) -> Iterator[Finding]:
     if facts.cluster.controller is None:
         yield Finding(
@@ -53,15 +77,46 @@ def no_controller(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def missing_brokers(facts: Facts) -> Iterator[Finding]:
+    """Brokers that have replicas and are not in the cluster."""
+    live = {broker.id for broker in facts.cluster.brokers}
+    missing = Counter(
+        broker for _, partition in _partitions(facts) for broker in {*partition.replicas} - live
+    )
+    for broker, count in sorted(missing.items()):
+        yield Finding(
+            Severity.WARN,
+            f"broker {broker}",
+            f"is not running, or cannot reach ZooKeeper; it has replicas of {count} partitions",
+            "start it; if it is lost, start another with its broker.id and an empty directory",
+        )
+
+
 def without_leader(facts: Facts) -> Iterator[Finding]:
+    live = {broker.id for broker in facts.cluster.brokers}
     for name, partition in _partitions(facts):
         if partition.leader is None:
             yield Finding(
                 Severity.BAD,
                 name,
                 "has no leader: it can be neither read nor written",
-                f"start the brokers that hold it: {_listed(partition.replicas)}",
+                _how_to_lead(partition, live),
             )
+
+
+def _how_to_lead(partition: Partition, live: set[int]) -> str:
+    """Only a replica that is in sync has every record; where all of those are lost, no other may
+    lead unless an operator says so."""
+    down = set(partition.isr) - live
+    if down:
+        return f"start the brokers that have all its records: {_listed(down)}"
+    if not live & set(partition.replicas):
+        return f"start the brokers that hold it: {_listed(partition.replicas)}"
+    return (
+        f"look in the logs of brokers {_listed(partition.isr or partition.replicas)} for a failed "
+        "disk or a corrupt log; if it cannot be repaired, kafka-leader-election --election-type "
+        "unclean makes available what other replicas have"
+    )
 
 
 def below_min_isr(facts: Facts) -> Iterator[Finding]:
@@ -74,13 +129,15 @@ def below_min_isr(facts: Facts) -> Iterator[Finding]:
                     f"{topic.name}-{partition.index}",
                     f"has {len(partition.isr)} replicas in sync, fewer than {MIN_ISR}={least}: "
                     "acks=all is refused",
-                    f"bring back {_listed(set(partition.replicas) - set(partition.isr))}",
+                    "bring back the replicas on brokers "
+                    f"{_listed(set(partition.replicas) - set(partition.isr))}",
                 )
 
 
 def under_replicated(facts: Facts) -> Iterator[Finding]:
+    refused = {finding.subject for finding in below_min_isr(facts)}  # that says it already
     for name, partition in _partitions(facts):
-        if partition.leader is not None and partition.under_replicated:
+        if partition.leader is not None and partition.under_replicated and name not in refused:
             behind = _listed(set(partition.replicas) - set(partition.isr))
             yield Finding(
                 Severity.WARN,
@@ -241,6 +298,45 @@ def leaders_elsewhere(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def skewed_leaders(facts: Facts) -> Iterator[Finding]:
+    """A broker that leads far more than its share does the work of others."""
+    counts = {broker.id: 0 for broker in facts.cluster.brokers}
+    for _, partition in _partitions(facts):
+        if partition.leader in counts:
+            counts[partition.leader] += 1
+    fair = sum(counts.values()) / max(1, len(counts))
+    busiest = max(counts, key=lambda broker: counts[broker], default=-1)
+    if len(counts) > 1 and counts[busiest] >= max(SKEW * fair, fair + LEADERS_MIN):
+        yield Finding(
+            Severity.NOTE,
+            f"broker {busiest}",
+            f"leads {counts[busiest]} of {sum(counts.values())} partitions, "
+            f"where {fair:.0f} would be its share",
+            "if leaders are not where they are preferred: kafka-leader-election --election-type "
+            "preferred --all-topic-partitions; else move replicas with ottla reassign plan",
+        )
+
+
+def skewed_disks(facts: Facts) -> Iterator[Finding]:
+    """A broker that stores far more than its share fills its disks before the others."""
+    stored = {
+        broker: sum(
+            replica.size_bytes for directory in found for replica in directory.replicas.values()
+        )
+        for broker, found in facts.disks.items()
+    }
+    fair = sum(stored.values()) / max(1, len(stored))
+    fullest = max(stored, key=lambda broker: stored[broker], default=-1)
+    if len(stored) > 1 and stored[fullest] >= max(SKEW * fair, fair + STORED_MIN):
+        yield Finding(
+            Severity.NOTE,
+            f"broker {fullest}",
+            f"stores {stored[fullest] / GIB:.1f} GiB of {sum(stored.values()) / GIB:.1f}, "
+            f"where {fair / GIB:.1f} would be its share",
+            "move replicas of large topics with ottla reassign plan",
+        )
+
+
 def silent_clients(facts: Facts) -> Iterator[Finding]:
     for broker, clients in facts.clients.items():
         for client in clients:
@@ -261,6 +357,7 @@ def remarks(facts: Facts) -> Iterator[Finding]:
 
 AVAILABILITY: Final[tuple[Check, ...]] = (
     no_controller,
+    missing_brokers,
     without_leader,
     below_min_isr,
     under_replicated,
@@ -277,6 +374,8 @@ ALL: Final[tuple[Check, ...]] = (
     hanging_transactions,
     decided_transactions,
     leaders_elsewhere,
+    skewed_leaders,
+    skewed_disks,
     silent_clients,
     remarks,
 )

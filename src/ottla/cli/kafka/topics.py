@@ -12,7 +12,7 @@ from ottla.cli.connection import admin_connection
 from ottla.cli.kafka.arguments import Arguments, ToolError, int16, int32, key_values
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.kafka.topic_lines import Filters, described
-from ottla.cli.topics.describe import overrides
+from ottla.cli.topics.show import overrides
 from ottla.client.admin import MorePartitions, NewTopic, Resource
 from ottla.client.admin.sync import Admin
 from ottla.model.errors import ErrorCode, KafkaError, UserError

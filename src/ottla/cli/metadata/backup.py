@@ -18,12 +18,15 @@ import typer
 
 from ottla.cli.metadata.move import (
     SCHEME,
+    ServerConfig,
     check_empty,
     open_zookeeper,
     show_counts,
     zookeeper_address,
+    zookeeper_config,
 )
 from ottla.cli.metadata.tree_copy import TreeNode, read_tree, write_tree
+from ottla.config.broker import BrokerConfig
 from ottla.model.errors import UserError
 from ottla.store import paths
 
@@ -38,6 +41,7 @@ def export(
     from_: Annotated[
         str, typer.Option("--from", metavar="zookeeper://...", help="Read from this ensemble.")
     ],
+    server_config: ServerConfig = None,
 ) -> int:
     """Write the metadata of a cluster to a file.
 
@@ -47,7 +51,7 @@ def export(
     Examples:
       ottla metadata export backup.jsonl --from zookeeper://localhost:2181/ottla
     """
-    nodes = asyncio.run(_read(zookeeper_address("--from", from_)))
+    nodes = asyncio.run(_read(zookeeper_config(zookeeper_address("--from", from_), server_config)))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         descriptor = os.open(file, flags, PRIVATE)
@@ -66,6 +70,7 @@ def import_(
     file: File,
     *,
     to: Annotated[str, typer.Option(metavar="zookeeper://...", help="Write to this ensemble.")],
+    server_config: ServerConfig = None,
 ) -> int:
     """Write exported metadata to an ensemble that is empty.
 
@@ -76,26 +81,26 @@ def import_(
       ottla metadata import backup.jsonl --to zookeeper://localhost:2181/ottla
     """
     nodes = _parse(file)
-    asyncio.run(_write(zookeeper_address("--to", to), nodes))
+    asyncio.run(_write(zookeeper_config(zookeeper_address("--to", to), server_config), nodes))
     show_counts("imported", nodes)
     return 0
 
 
-async def _read(connect: str) -> list[TreeNode]:
-    source = await open_zookeeper(connect)
+async def _read(access: BrokerConfig) -> list[TreeNode]:
+    source = await open_zookeeper(access)
     try:
         nodes = await read_tree(source)
     finally:
         await source.close()
     if not any(node.path == paths.CLUSTER_ID for node in nodes):
-        raise UserError(f"{SCHEME}{connect} has no metadata of a cluster")
+        raise UserError(f"{SCHEME}{access.zookeeper_connect} has no metadata of a cluster")
     return nodes
 
 
-async def _write(connect: str, nodes: Sequence[TreeNode]) -> None:
-    target = await open_zookeeper(connect)
+async def _write(access: BrokerConfig, nodes: Sequence[TreeNode]) -> None:
+    target = await open_zookeeper(access)
     try:
-        await check_empty(target, connect)
+        await check_empty(target, access)
         await write_tree(target, nodes)
     finally:
         await target.close()

@@ -18,11 +18,14 @@ import typer
 from ottla.cli.adopt import lock_directory
 from ottla.cli.console import table
 from ottla.cli.metadata.tree_copy import TreeNode, delete_tree, is_empty, read_tree, write_tree
+from ottla.config.broker import BrokerConfig
+from ottla.config.properties import load
 from ottla.log.directories.meta_properties import FILE_NAME as META
 from ottla.log.directories.meta_properties import MetaProperties
 from ottla.log.files import RealDisk
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
+from ottla.shared_state.zookeeper_access import zookeeper_store
 from ottla.store import paths
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.nodes import ClusterIdNode, TopicNode
@@ -33,6 +36,11 @@ EMBEDDED: Final = "embedded"
 SCHEME: Final = "zookeeper://"
 SESSION_MS: Final = 10_000
 MOVED: Final = ".moved"
+
+ServerConfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Take TLS and login of ZooKeeper from server.properties."),
+]
 
 
 def move(
@@ -51,6 +59,7 @@ def move(
         str,
         typer.Option("--from", metavar="zookeeper://...", help="Name the source of --to embedded."),
     ] = "",
+    server_config: ServerConfig = None,
 ) -> int:
     """Move the metadata of a stopped broker to ZooKeeper, or back.
 
@@ -64,18 +73,19 @@ def move(
     connect = zookeeper_address(
         "--from" if to == EMBEDDED else "--to", from_ if to == EMBEDDED else to
     )
+    access = zookeeper_config(connect, server_config)
     with ExitStack() as locks:
         for path in directories:
             lock_directory(path, RealDisk(), locks)
         meta = _meta(directories[0])
         embedded = directories[0] / FILE_NAME
         if to == EMBEDDED:
-            nodes = asyncio.run(_to_embedded(connect, embedded, meta))
+            nodes = asyncio.run(_to_embedded(access, embedded, meta))
             hint = "Remove zookeeper.connect from server.properties"
         else:
             if not embedded.exists():
                 raise UserError(f"{embedded}: there is no such file: no metadata here")
-            nodes = asyncio.run(_to_zookeeper(connect, embedded))
+            nodes = asyncio.run(_to_zookeeper(access, embedded))
             embedded.rename(embedded.with_name(f"{FILE_NAME}{MOVED}"))
             hint = f"Add zookeeper.connect={connect} to server.properties"
     show_counts("moved", nodes)
@@ -83,11 +93,11 @@ def move(
     return 0
 
 
-async def _to_zookeeper(connect: str, embedded: Path) -> list[TreeNode]:
+async def _to_zookeeper(access: BrokerConfig, embedded: Path) -> list[TreeNode]:
     source = EmbeddedStore.at(embedded.parent)
-    target = await open_zookeeper(connect)
+    target = await open_zookeeper(access)
     try:
-        await check_empty(target, connect)
+        await check_empty(target, access)
         await source.start()
         try:
             nodes = await read_tree(source)
@@ -101,11 +111,13 @@ async def _to_zookeeper(connect: str, embedded: Path) -> list[TreeNode]:
     return nodes
 
 
-async def _to_embedded(connect: str, embedded: Path, meta: MetaProperties) -> list[TreeNode]:
-    source = await open_zookeeper(connect)
+async def _to_embedded(
+    access: BrokerConfig, embedded: Path, meta: MetaProperties
+) -> list[TreeNode]:
+    source = await open_zookeeper(access)
     try:
         nodes = await read_tree(source)
-        await _check_source(source, connect, nodes, meta)
+        await _check_source(source, access.zookeeper_connect or "", nodes, meta)
         target = EmbeddedStore.at(embedded.parent)
         await target.start()
         try:
@@ -120,12 +132,12 @@ async def _to_embedded(connect: str, embedded: Path, meta: MetaProperties) -> li
     return nodes
 
 
-async def check_empty(target: Store, connect: str) -> None:
+async def check_empty(target: Store, access: BrokerConfig) -> None:
     """UserError if the path in ZooKeeper has nodes of anybody."""
     if not await is_empty(target):
         raise UserError(
-            f"{SCHEME}{connect} is not empty: choose another path, or delete it with ZooKeeper's "
-            "shell (deleteall)"
+            f"{SCHEME}{access.zookeeper_connect} is not empty: choose another path, or delete it "
+            "with ZooKeeper's shell (deleteall)"
         )
 
 
@@ -175,17 +187,20 @@ def zookeeper_address(option: str, place: str) -> str:
     return connect
 
 
-async def open_zookeeper(connect: str) -> Store:
+def zookeeper_config(connect: str, server_config: Path | None) -> BrokerConfig:
+    """How to reach an ensemble: TLS and login as the settings of a broker say."""
+    if server_config is None:
+        return BrokerConfig(zookeeper_connect=connect, zookeeper_session_timeout_ms=SESSION_MS)
+    return load(server_config).config.changed(zookeeper_connect=connect)
+
+
+async def open_zookeeper(access: BrokerConfig) -> Store:
     """An open session with an ensemble; UserError if it does not answer."""
-    try:
-        from ottla.store.zookeeper import ZooKeeperStore
-    except ImportError:
-        raise UserError("ZooKeeper requires kazoo: pip install 'ottla[cluster]'") from None
-    store = ZooKeeperStore(connect, session_timeout_ms=SESSION_MS)
+    store = zookeeper_store(access)
     try:
         await store.start()
     except StoreUnavailable as error:
-        raise UserError(f"{SCHEME}{connect}: {error.strerror}") from None
+        raise UserError(f"{SCHEME}{access.zookeeper_connect}: {error.strerror}") from None
     return store
 
 

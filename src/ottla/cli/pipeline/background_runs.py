@@ -6,7 +6,7 @@ import json
 import sys
 from datetime import UTC, datetime
 from threading import Event
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -95,12 +95,12 @@ def logs(
     return 0
 
 
-def _last_batches(checkpoint: str) -> list[tuple[Any, ...]]:
+def _last_batches(checkpoint: str) -> list[tuple[object, ...]]:
     """The last batch of each query, by the history beside the checkpoints."""
     history = history_path(checkpoint)
     if history is None or not history.is_file():
         return []
-    last: dict[str, dict[str, Any]] = {}
+    last: dict[str, dict[str, object]] = {}
     for line in background.tail(history).splitlines():
         try:
             fields = json.loads(line)

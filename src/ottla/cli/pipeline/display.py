@@ -10,9 +10,12 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from ottla.spark.pipelines.progress import QueryProgress, QueryTotal
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 COLUMNS: Final = ("query", "batch", "rows", "rows/s", "batch ms", "lag", "lag s", "state rows")
 
@@ -73,7 +76,7 @@ class LiveTable(Lines):
         self._live.start()
         self._live.update(self._table(), refresh=True)
 
-    def _table(self) -> Any:
+    def _table(self) -> Table:
         from rich.table import Table
 
         table = Table(*COLUMNS)

@@ -4,8 +4,7 @@ The plan is the file that Kafka's own tool takes:
 `{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]}`.
 
 - `plan`     proposes where partitions should be
-- `execute`  begins the moves of a plan
-- `verify`   says which of them are done
+- `commands` `execute` begins the moves of a plan, `verify` says which of them are done
 - `moves`    plans: reading, writing, proposing (pure)
 - `progress` waits until partitions have moved
 """

@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from ottla.cli.argument_parsing import shown_time
 from ottla.client.consumer.record import Record
@@ -63,7 +63,7 @@ def shower(format: Format, parts: frozenset[Part]) -> Show:
             return lambda record: _line(record, parts, _readable)
 
 
-def as_json(record: Record[bytes, bytes]) -> dict[str, Any]:
+def as_json(record: Record[bytes, bytes]) -> dict[str, object]:
     """Everything a record has; bytes that are no text are base64, under a name that says so."""
     return {
         "topic": record.topic,
@@ -76,7 +76,7 @@ def as_json(record: Record[bytes, bytes]) -> dict[str, Any]:
     }
 
 
-def _headers(record: Record[bytes, bytes]) -> Mapping[str, Any] | list[list[str | None]]:
+def _headers(record: Record[bytes, bytes]) -> Mapping[str, object] | list[list[str | None]]:
     """An object, or a list of pairs where a name comes twice."""
     pairs = [[name, None if value is None else _readable(value)] for name, value in record.headers]
     named = {str(name): value for name, value in pairs}

@@ -1,8 +1,7 @@
 """`ottla topics <verb>`: create, list, describe, alter and delete topics.
 
 - `create`    new topics
-- `list`      their names
-- `describe`  partitions with leaders, replicas and who is in sync
+- `show`      `list`: their names; `describe`: partitions with leaders, replicas, in-sync replicas
 - `alter`     more partitions, other settings
 - `delete`    topics with all their records
 """

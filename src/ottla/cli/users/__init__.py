@@ -1,5 +1,5 @@
 """`ottla users`: SCRAM credentials.
 
-- `add`, `list`, `remove`  a file for each verb
-- `offline`                credentials of a broker that does not run
+- `commands`  `list`, `add`, `remove`
+- `offline`   credentials of a broker that does not run
 """

@@ -23,6 +23,7 @@ from ottla.model.ids import BrokerId
 from ottla.security.sasl.scram import ITERATIONS_DEFAULT, Credential, salted_password
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.registration import create_root_nodes
+from ottla.shared_state.zookeeper_access import zookeeper_store
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store, StoreError
 
@@ -37,7 +38,7 @@ def set_credential(config: BrokerConfig, user: str, password: str, mechanism: st
     salted = salted_password(mechanism, password, salt, ITERATIONS_DEFAULT)
     credential = Credential.of_salted(mechanism, salted, salt, ITERATIONS_DEFAULT)
     if config.zookeeper_connect is not None:
-        asyncio.run(_write(_zookeeper(config), user, {mechanism: str(credential)}, None))
+        asyncio.run(_write(zookeeper_store(config), user, {mechanism: str(credential)}, None))
         return
     directory = Path(config.data_dirs[0])
     disk = RealDisk(1)
@@ -79,16 +80,3 @@ def _cluster_id(directory: Path) -> str | None:
     """Of a broker that has run in this directory before."""
     file = directory / META
     return read_file(file).get("cluster.id") if file.exists() else None
-
-
-def _zookeeper(config: BrokerConfig) -> Store:
-    try:
-        from ottla.store.zookeeper import ZooKeeperStore
-    except ImportError:
-        raise UserError("zookeeper.connect requires kazoo: pip install 'ottla[cluster]'") from None
-    assert config.zookeeper_connect is not None
-    return ZooKeeperStore(
-        config.zookeeper_connect,
-        session_timeout_ms=config.zookeeper_session_timeout_ms,
-        connection_timeout_ms=config.zookeeper_connection_timeout_ms,
-    )

@@ -3,12 +3,11 @@
     from ottla.spark import pipelines
     totals = pipelines.run("views.yaml", once=True)
 
-- `yaml_file`    parses a YAML file into a `Pipeline`
+- `yaml_file`    parses a YAML file into a `Pipeline`; its JSON Schema
 - `file_values`  its values: includes, profiles, overrides
 - `variables`    `${env:…}` and `${file:…}` in its values; pure
 - `spec`         what a pipeline is made of; plain values
-- `sinks`        parses the sinks of a file; pure
-- `yaml_node`    one mapping of a file: typed access and errors with the path; pure
+- `file_models`  the keys of a file, as pydantic models
 - `decoding`     decodes the values of a topic into columns
 - `views`        sources and steps as Spark's views
 - `file_sources` sources that are files: streams of them, and tables that are loaded again

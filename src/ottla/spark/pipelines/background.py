@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs, WallMs
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.checkpoint_owner import local_folder
 
@@ -38,7 +38,7 @@ class BackgroundRun:
     """The last run that was started in the background."""
 
     pid: int
-    started_ms: int
+    started_ms: WallMs
     is_running: bool
 
 
@@ -74,7 +74,9 @@ def find(checkpoint: str) -> BackgroundRun | None:
         return None
     with (folder / RUN).open("a+") as run:
         return BackgroundRun(
-            int(fields["pid"]), int(fields["started_ms"]), not _lock(run.fileno(), fcntl.LOCK_SH)
+            int(fields["pid"]),
+            WallMs(int(fields["started_ms"])),
+            not _lock(run.fileno(), fcntl.LOCK_SH),
         )
 
 
@@ -84,7 +86,7 @@ def stop(checkpoint: str, clock: Clock, wait: Wait, timeout_ms: int) -> bool:
     if run is None or not run.is_running:
         return False
     os.kill(run.pid, signal.SIGTERM)
-    until_ms = clock.mono_ms() + timeout_ms
+    until_ms = MonoMs(clock.mono_ms() + timeout_ms)
     while clock.mono_ms() < until_ms:
         run = find(checkpoint)
         if run is None or not run.is_running:

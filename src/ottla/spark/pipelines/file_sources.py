@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.spark.pipelines.checkpoint_owner import local_folder
 from ottla.spark.pipelines.spec import FileSource
 
@@ -59,7 +59,7 @@ class TableRefresh:
         self._clock = clock
         now_ms = clock.mono_ms()
         self._due_ms = {
-            source.name: now_ms + source.refresh_ms
+            source.name: MonoMs(now_ms + source.refresh_ms)
             for source in self._sources
             if source.refresh_ms is not None
         }
@@ -68,7 +68,7 @@ class TableRefresh:
         for source in self._sources:
             now_ms = self._clock.mono_ms()
             if now_ms >= self._due_ms[source.name] and source.refresh_ms is not None:
-                self._due_ms[source.name] = now_ms + source.refresh_ms
+                self._due_ms[source.name] = MonoMs(now_ms + source.refresh_ms)
                 self._load(source)
 
     def _load(self, source: FileSource) -> None:

@@ -19,10 +19,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.variables import mask, resolve
+from ottla.spark.pipelines.variables import YamlMapping, YamlValue, mask, resolve
 
 MAX_INCLUDES: Final = 10
 """How deep files may include files."""
@@ -32,7 +32,7 @@ JOINED: Final = ("steps", "sinks")
 class FileValues(NamedTuple):
     """The values of a file, and those among them that are never printed."""
 
-    values: Mapping[str, Any]
+    values: Mapping[str, YamlValue]
     secrets: tuple[str, ...]
 
 
@@ -49,7 +49,7 @@ def load(path: Path, overrides: Sequence[str] = (), profile: str | None = None) 
     return FileValues(resolved, tuple(sorted(secrets)))
 
 
-def read_with_includes(path: Path, including: tuple[Path, ...] = ()) -> dict[str, Any]:
+def read_with_includes(path: Path, including: tuple[Path, ...] = ()) -> YamlMapping:
     """The values of a file, put over those of the files that it includes."""
     values = _mapping(path)
     names = values.pop("include", [])
@@ -59,7 +59,7 @@ def read_with_includes(path: Path, including: tuple[Path, ...] = ()) -> dict[str
     chain = (*including, path.resolve())
     if len(chain) > MAX_INCLUDES:
         raise UserError(f"{path}: include: more than {MAX_INCLUDES} files include one another")
-    below: dict[str, Any] = {}
+    below: YamlMapping = {}
     for name in names:
         included = (path.parent / name).resolve()
         if included in chain:
@@ -68,7 +68,7 @@ def read_with_includes(path: Path, including: tuple[Path, ...] = ()) -> dict[str
     return merged(below, values, joined=JOINED)
 
 
-def with_profile(values: dict[str, Any], profile: str | None, path: Path) -> dict[str, Any]:
+def with_profile(values: YamlMapping, profile: str | None, path: Path) -> YamlMapping:
     """The values with those of a profile put over them."""
     profiles, usual = values.pop("profiles", None), values.pop("profile", None)
     name = profile or usual
@@ -87,8 +87,12 @@ def with_profile(values: dict[str, Any], profile: str | None, path: Path) -> dic
 
 
 def merged(
-    below: dict[str, Any], over: Mapping[str, Any], *, joined: Sequence[str] = (), where: str = ""
-) -> dict[str, Any]:
+    below: YamlMapping,
+    over: Mapping[str, YamlValue],
+    *,
+    joined: Sequence[str] = (),
+    where: str = "",
+) -> YamlMapping:
     """Mappings put together key by key; the one above decides."""
     result = dict(below)
     for name, value in over.items():
@@ -104,7 +108,9 @@ def merged(
     return result
 
 
-def _changed_items(items: list[Any], changes: Mapping[str, Any], where: str) -> list[Any]:
+def _changed_items(
+    items: list[YamlValue], changes: Mapping[str, YamlValue], where: str
+) -> list[YamlValue]:
     result = list(items)
     for name, change in changes.items():
         place = index(items, str(name), where)
@@ -114,7 +120,7 @@ def _changed_items(items: list[Any], changes: Mapping[str, Any], where: str) -> 
     return result
 
 
-def override(values: dict[str, Any], setting: str) -> None:
+def override(values: YamlMapping, setting: str) -> None:
     """Set the value at the path of one `--set a.b=c`, parsed as YAML.
 
     An item of a list is named by its number or by its name: `sinks.0.mode`, `sinks.clean.mode`.
@@ -126,7 +132,7 @@ def override(values: dict[str, Any], setting: str) -> None:
         raise UserError(f"--set {setting}: expected name=value, such as trigger=once")
     *parents, last = path.split(".")
     where = f"--set {setting}"
-    target: Any = values
+    target: YamlValue = values
     for name in parents:
         if isinstance(target, dict):
             target = target.setdefault(name, {})
@@ -141,7 +147,7 @@ def override(values: dict[str, Any], setting: str) -> None:
     target[last if isinstance(target, dict) else index(target, last, where)] = value
 
 
-def index(items: Sequence[Any], name: str, where: str) -> int:
+def index(items: Sequence[YamlValue], name: str, where: str) -> int:
     """The place of an item in a list, by its number or its name."""
     names = [item.get("name") if isinstance(item, dict) else None for item in items]
     if name in names:
@@ -173,7 +179,7 @@ def read_text(path: Path) -> str:
         raise UserError(f"{path}: not a text file: byte {error.start} is not UTF-8") from None
 
 
-def _mapping(path: Path) -> dict[str, Any]:
+def _mapping(path: Path) -> YamlMapping:
     import yaml
 
     try:

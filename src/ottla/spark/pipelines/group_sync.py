@@ -13,12 +13,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.spark.pipelines.spec import GroupSync
@@ -52,14 +52,14 @@ class GroupSyncing:
     def __init__(self, sync: GroupSync, clock: Clock) -> None:
         self._sync = sync
         self._clock = clock
-        self._due_ms = 0
+        self._due_ms = MonoMs(0)
         self._settled: dict[tuple[str, TopicPartition], int] = {}
 
     def __call__(self) -> None:
         now_ms = self._clock.mono_ms()
         if now_ms < self._due_ms:
             return
-        self._due_ms = now_ms + self._sync.every_ms
+        self._due_ms = MonoMs(now_ms + self._sync.every_ms)
         self.now()
 
     def now(self) -> None:
@@ -123,7 +123,7 @@ def _bounds(
 
 @contextmanager
 def _probing(bootstrap: str, tp: TopicPartition, high: int) -> Iterator[Probe]:
-    consumer: Consumer[Any, Any] = Consumer(
+    consumer: Consumer[bytes, bytes] = Consumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
         max_poll_records=1,

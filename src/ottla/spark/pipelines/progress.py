@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from ottla.model.clock import WallMs
 from ottla.spark.offsets import from_json
 
 SNAPSHOTS: Final = 600
 """Snapshots of end offsets that are kept, to tell how old a position is."""
 
+ProgressReport: TypeAlias = Mapping[str, Any]
+"""What Spark reports of a batch, from its JSON."""
 Ends: TypeAlias = Mapping[str, int]
 """End offsets of partitions, or positions of a query, by `topic-partition`."""
 
@@ -26,7 +29,7 @@ class QueryProgress:
     """One batch of one query."""
 
     query: str
-    at_ms: int
+    at_ms: WallMs
     batch: int
     rows_in: int
     rows_in_s: float
@@ -63,10 +66,10 @@ class ProgressTracker:
     def __init__(self) -> None:
         self._snapshots: deque[tuple[int, Ends]] = deque(maxlen=SNAPSHOTS)
 
-    def add_ends(self, ends: Ends, now_ms: int) -> None:
+    def add_ends(self, ends: Ends, now_ms: WallMs) -> None:
         self._snapshots.append((now_ms, ends))
 
-    def lag(self, position: Ends, now_ms: int) -> tuple[int, float]:
+    def lag(self, position: Ends, now_ms: WallMs) -> tuple[int, float]:
         """Records not read, and seconds since the query's position was the end of its topics."""
         ends = self._snapshots[-1][1] if self._snapshots else {}
         read = sum(min(offset, ends[tp]) for tp, offset in position.items() if tp in ends)
@@ -119,11 +122,11 @@ class QueryTotal:
         )
 
 
-def query_progress(query: str, report: Mapping[str, Any], at_ms: int) -> QueryProgress:
+def query_progress(query: str, report: ProgressReport, at_ms: WallMs) -> QueryProgress:
     """Spark's report of one batch."""
     rows = int(report.get("numInputRows") or 0)
     busy_ms = int((report.get("durationMs") or {}).get("triggerExecution") or 0)
-    operators: Iterable[Mapping[str, Any]] = report.get("stateOperators") or ()
+    operators: Iterable[ProgressReport] = report.get("stateOperators") or ()
     return QueryProgress(
         query,
         at_ms,
@@ -136,7 +139,7 @@ def query_progress(query: str, report: Mapping[str, Any], at_ms: int) -> QueryPr
     )
 
 
-def positions(report: Mapping[str, Any]) -> dict[str, int]:
+def positions(report: ProgressReport) -> dict[str, int]:
     """The query's position in the partitions it reads, after a batch."""
     offsets_by_partition: dict[str, int] = {}
     for source in report.get("sources") or ():

@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from hashlib import sha256
@@ -24,7 +24,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.spec import PythonStep
@@ -93,17 +93,17 @@ def _importing_from(folder: Path) -> Iterator[None]:
                 del sys.modules[name]  # what cannot be imported is pickled by value
 
 
-def _is_beside(module: Any, folder: Path) -> bool:
+def _is_beside(module: ModuleType, folder: Path) -> bool:
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or not Path(file).is_relative_to(folder):
         return False
     return "site-packages" not in Path(file).parts
 
 
-def _function(step: PythonStep, module: ModuleType, where: str) -> Any:
+def _function(step: PythonStep, module: ModuleType, where: str) -> Callable[..., DataFrame]:
     function = getattr(module, step.function, None)
     if callable(function):
-        return function
+        return cast("Callable[..., DataFrame]", function)
     if function is not None:
         raise UserError(f"{where}: {type(function).__name__}; expected a function")
     names = [

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ottla.model.errors import ErrorCode
 
@@ -77,7 +77,6 @@ def _text(failure: object) -> str:
 
 def _root(failure: object) -> object:
     """The first cause; Spark's exceptions of the JVM hold it in a field of their own."""
-    cause: Any = failure
-    while getattr(cause, "_cause", None) is not None:
-        cause = cause._cause
-    return cause
+    while (cause := getattr(failure, "_cause", None)) is not None:
+        failure = cause
+    return failure

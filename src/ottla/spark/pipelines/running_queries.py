@@ -13,12 +13,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlparse
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.spark.pipelines.progress import (
     Ends,
+    ProgressReport,
     ProgressTracker,
     QueryProgress,
     QueryTotal,
@@ -29,6 +30,7 @@ from ottla.spark.pipelines.queries import QueryOutput
 from ottla.spark.pipelines.restarts import WORKER_TIMEOUT, RestartPolicy, is_passing, reason
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
 log = logging.getLogger(__name__)
@@ -75,12 +77,12 @@ class Run:
         self._listeners = listeners
         self._background_tasks = background_tasks
         self._tracker = ProgressTracker()
-        self._ends_updated_ms: int | None = None
+        self._ends_updated_ms: MonoMs | None = None
         self._last_batch: dict[str, int] = {}
         self._restarts = restarts
         self._opened: set[str] = set()
         self._failures: dict[str, int] = {}
-        self._restart_at_ms: dict[str, int] = {}
+        self._restart_at_ms: dict[str, MonoMs] = {}
         self.totals = {output.name: QueryTotal(output.name) for output in outputs}
 
     def until(self, stop: Event) -> None:
@@ -133,7 +135,7 @@ class Run:
             "query %s failed, restart %d of %d in %.1f s: %s",
             name, failures, self._restarts.attempts, delay_ms / 1_000, reason(failure),
         )  # fmt: skip
-        self._restart_at_ms[name] = self._clock.mono_ms() + delay_ms
+        self._restart_at_ms[name] = MonoMs(self._clock.mono_ms() + delay_ms)
 
     def _restart(self, queries: dict[str, StreamingQuery], stop: Event) -> None:
         """Start the failed queries again whose time has come."""
@@ -151,7 +153,7 @@ class Run:
         SIGTERM does not wait longer because there are more queries.
         """
         wait = Event().wait
-        until_ms = self._clock.mono_ms() + FINISH_MS
+        until_ms = MonoMs(self._clock.mono_ms() + FINISH_MS)
         busy = list(queries)
         while busy and self._clock.mono_ms() < until_ms:
             idle = [query for query in busy if not _is_busy(query)]
@@ -166,7 +168,7 @@ class Run:
         threads = [Thread(target=query.stop, daemon=True) for query in queries]
         for thread in threads:
             thread.start()
-        until_ms = self._clock.mono_ms() + STOP_MS
+        until_ms = MonoMs(self._clock.mono_ms() + STOP_MS)
         for thread in threads:
             thread.join(max(until_ms - self._clock.mono_ms(), 0) / 1_000)
 
@@ -178,7 +180,7 @@ class Run:
             self._ends_updated_ms = now_ms
             self._tracker.add_ends(self._ends(), self._clock.wall_ms())
 
-    def _on_report(self, name: str, report: Mapping[str, Any]) -> None:
+    def _on_report(self, name: str, report: ProgressReport) -> None:
         batch = int(report["batchId"])
         if batch <= self._last_batch.get(name, -1) or not report.get("numInputRows"):
             return
@@ -239,7 +241,7 @@ def _is_busy(query: StreamingQuery) -> bool:
     return bool(query.isActive and query.status["isTriggerActive"])
 
 
-def _as_mapping(report: Any) -> Mapping[str, Any]:
+def _as_mapping(report: ProgressReport | StreamingQueryProgress) -> ProgressReport:
     """Spark returns a report as a dict, or as an object that holds one."""
-    mapping: Mapping[str, Any] = report if isinstance(report, dict) else report.jsonValue
+    mapping: ProgressReport = report if isinstance(report, Mapping) else report.jsonValue
     return mapping

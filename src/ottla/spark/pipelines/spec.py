@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ottla.spark.pipelines.restarts import RestartPolicy
 
@@ -103,7 +103,7 @@ class PythonStep:
     sources: tuple[str, ...]
     path: Path
     function: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def place(self) -> str:

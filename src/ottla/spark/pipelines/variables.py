@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
 
@@ -28,16 +28,19 @@ DEFAULT: Final = ":-"
 OF_SPARK: Final = ("sql", "spark")
 
 ReadText = Callable[[str], str]
+YamlValue: TypeAlias = Any
+"""A value of a file in YAML: text, a number, a date, a list, a mapping or nothing."""
+YamlMapping: TypeAlias = dict[str, YamlValue]
 
 
 def resolve(
-    value: Any,
+    value: YamlValue,
     environment: Mapping[str, str],
     read_text: ReadText,
     path: str = "",
     *,
     secrets: set[str] | None = None,
-) -> Any:
+) -> YamlValue:
     """The same values, with what their variables stand for; UserError with the place of one that
     is unknown. What stands for a `${secret:…}` is added to `secrets`."""
     found = Resolver(environment, read_text, set() if secrets is None else secrets)
@@ -60,7 +63,7 @@ class Resolver(NamedTuple):
     read_text: ReadText
     secrets: set[str]
 
-    def resolve(self, value: Any, path: str) -> Any:
+    def resolve(self, value: YamlValue, path: str) -> YamlValue:
         if isinstance(value, Mapping):
             return {
                 name: self.resolve(inner, f"{path}.{name}" if path else str(name))

@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.decoding.worker_decoding import Decode, with_fields
+from ottla.spark.pipelines.decoding.worker_decoding import Decode, Row, with_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
 REGISTRY_BYTES: Final = 5
+AvroSchema: TypeAlias = Any
+"""As `json.loads` gives it: a name, a list of them (a union), or a mapping."""
 
 
 def decoded(origin: DataFrame, schema: str, where: str) -> DataFrame:
@@ -32,7 +34,7 @@ def decoder(schema: str) -> Decode:
 
     parsed = fastavro.parse_schema(json.loads(schema))
 
-    def decode(value: bytes) -> dict[str, Any]:
+    def decode(value: bytes) -> Row:
         try:
             return _read(value)
         except Exception:
@@ -40,24 +42,23 @@ def decoder(schema: str) -> Decode:
                 raise
         return _read(value[REGISTRY_BYTES:])
 
-    def _read(value: bytes) -> dict[str, Any]:
+    def _read(value: bytes) -> Row:
         source = BytesIO(value)
-        row: Any = fastavro.schemaless_reader(source, parsed, None)
+        row = fastavro.schemaless_reader(source, parsed, None)
         if source.tell() != len(value):
             raise ValueError(f"{len(value) - source.tell()} bytes after the value")
-        fields: dict[str, Any] = row
-        return fields
+        return cast(Row, row)
 
     return decode
 
 
-def encoder(schema: str) -> Callable[[dict[str, Any]], bytes]:
+def encoder(schema: str) -> Callable[[Row], bytes]:
     """Writes one value, for the tests of a pipeline."""
     import fastavro
 
     parsed = fastavro.parse_schema(json.loads(schema))
 
-    def encode(row: dict[str, Any]) -> bytes:
+    def encode(row: Row) -> bytes:
         target = BytesIO()
         fastavro.schemaless_writer(target, parsed, row)
         return target.getvalue()
@@ -89,9 +90,9 @@ class _Types:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._named: dict[str, Any] = {}
+        self._named: dict[str, pa.DataType] = {}
 
-    def of(self, avro: Any) -> Any:
+    def of(self, avro: AvroSchema) -> pa.DataType:
         if isinstance(avro, list):
             return self._union(avro)
         if isinstance(avro, str):
@@ -101,13 +102,13 @@ class _Types:
             return logical
         return self._complex(avro)
 
-    def _union(self, avro: list[Any]) -> Any:
+    def _union(self, avro: list[AvroSchema]) -> pa.DataType:
         types = [one for one in avro if one != "null"]
         if len(types) != 1:
             raise UserError(f"{self._where}.schema: a union of {avro}: only one type or null")
         return self.of(types[0])
 
-    def _plain(self, name: str) -> Any:
+    def _plain(self, name: str) -> pa.DataType:
         import pyarrow as pa
 
         found = {
@@ -122,7 +123,7 @@ class _Types:
         }.get(name)
         return self._named[name] if found is None else found
 
-    def _complex(self, avro: dict[str, Any]) -> Any:
+    def _complex(self, avro: AvroSchema) -> pa.DataType:
         import pyarrow as pa
 
         match avro["type"]:
@@ -144,7 +145,7 @@ class _Types:
                 return self.of(inner)
 
 
-def _logical(avro: dict[str, Any]) -> Any:
+def _logical(avro: AvroSchema) -> pa.DataType | None:
     import pyarrow as pa
 
     match avro.get("logicalType"):

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.decoding.worker_decoding import Decode, with_fields
+from ottla.spark.pipelines.decoding.worker_decoding import Decode, Row, with_fields
 from ottla.spark.pipelines.spec import Format
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message
     from pyspark.sql import DataFrame
+
+FieldValue: TypeAlias = Any
+"""Of the Python type that Protobuf has for the field's type."""
 
 
 def decoded(origin: DataFrame, format: Format, where: str) -> DataFrame:
@@ -34,9 +39,9 @@ def decoded(origin: DataFrame, format: Format, where: str) -> DataFrame:
 def decoder(descriptors: bytes, message: str) -> Decode:
     from google.protobuf import message_factory
 
-    kind: Any = message_factory.GetMessageClass(_descriptor(descriptors, message))
+    kind: type[Message] = message_factory.GetMessageClass(_descriptor(descriptors, message))
 
-    def decode(value: bytes) -> dict[str, Any]:
+    def decode(value: bytes) -> Row:
         made = kind()
         made.ParseFromString(value)
         return _fields(made)
@@ -44,13 +49,13 @@ def decoder(descriptors: bytes, message: str) -> Decode:
     return decode
 
 
-def encoder(descriptors: bytes, message: str) -> Callable[[dict[str, Any]], bytes]:
+def encoder(descriptors: bytes, message: str) -> Callable[[Row], bytes]:
     """Writes one value, for the tests of a pipeline."""
     from google.protobuf import json_format, message_factory
 
-    kind: Any = message_factory.GetMessageClass(_descriptor(descriptors, message))
+    kind: type[Message] = message_factory.GetMessageClass(_descriptor(descriptors, message))
 
-    def encode(row: dict[str, Any]) -> bytes:
+    def encode(row: Row) -> bytes:
         value: bytes = json_format.ParseDict(row, kind()).SerializeToString()
         return value
 
@@ -67,7 +72,7 @@ def arrow_schema(descriptors: bytes, message: str, where: str) -> pa.Schema:
     return pa.schema([(one.name, _arrow(one, ())) for one in descriptor.fields])
 
 
-def _descriptor(descriptors: bytes, message: str) -> Any:
+def _descriptor(descriptors: bytes, message: str) -> Descriptor:
     from google.protobuf import descriptor_pb2, descriptor_pool
 
     found = descriptor_pb2.FileDescriptorSet()
@@ -78,7 +83,7 @@ def _descriptor(descriptors: bytes, message: str) -> Any:
     return pool.FindMessageTypeByName(message)
 
 
-def _arrow(field: Any, above: tuple[str, ...]) -> Any:
+def _arrow(field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
     import pyarrow as pa
 
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -88,7 +93,7 @@ def _arrow(field: Any, above: tuple[str, ...]) -> Any:
     return pa.list_(one) if field.is_repeated else one
 
 
-def _single(field: Any, above: tuple[str, ...]) -> Any:
+def _single(field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
     import pyarrow as pa
 
     if field.message_type is not None:
@@ -112,11 +117,11 @@ def _single(field: Any, above: tuple[str, ...]) -> Any:
     }[field.cpp_type]
 
 
-def _fields(message: Any) -> dict[str, Any]:
+def _fields(message: Message) -> Row:
     return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
 
 
-def _value(message: Any, field: Any) -> Any:
+def _value(message: Message, field: FieldDescriptor) -> object:
     value = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         of = field.message_type.fields_by_name["value"]
@@ -128,7 +133,7 @@ def _value(message: Any, field: Any) -> Any:
     return _plain(value, field)
 
 
-def _plain(value: Any, field: Any) -> Any:
+def _plain(value: FieldValue, field: FieldDescriptor) -> object:
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         return str(value) if named is None else named.name

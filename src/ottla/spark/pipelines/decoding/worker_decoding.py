@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-Decode: TypeAlias = Callable[[bytes], dict[str, Any]]
+Row: TypeAlias = dict[str, Any]
+"""The fields of one value, by name."""
+Decode: TypeAlias = Callable[[bytes], Row]
 """A value's fields; raises whatever it likes for bytes that are none."""
 MakeDecode: TypeAlias = Callable[[], Decode]
 """Called on a worker: a decoder itself may not be able to travel."""
@@ -44,7 +46,7 @@ def with_fields(origin: DataFrame, fields: pa.Schema, make: MakeDecode, where: s
 def _decoded(batch: pa.RecordBatch, fields: pa.Schema, decode: Decode) -> pa.RecordBatch:
     import pyarrow as pa
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     reasons: list[str | None] = []
     for value in batch.column("_value"):
         row, reason = _decode_value(value.as_py(), fields, decode)
@@ -56,9 +58,7 @@ def _decoded(batch: pa.RecordBatch, fields: pa.Schema, decode: Decode) -> pa.Rec
     return pa.RecordBatch.from_arrays([*batch.columns, told, *columns], names=names)
 
 
-def _decode_value(
-    value: bytes | None, fields: pa.Schema, decode: Decode
-) -> tuple[dict[str, Any], str | None]:
+def _decode_value(value: bytes | None, fields: pa.Schema, decode: Decode) -> tuple[Row, str | None]:
     import pyarrow as pa
 
     if value is None:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.client.admin.offsets import OffsetSpec
 from ottla.client.admin.sync import Admin
-from ottla.client.consumer.record import Record
+from ottla.client.consumer.record import AnyRecord, Record
 from ottla.client.consumer.sync import Consumer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicPartition
@@ -121,7 +121,7 @@ def read_ranges(
         unread = {tp: end for tp, end in unread.items() if consumer.position(tp) < end}
 
 
-def _partition(record: Record[Any, Any]) -> TopicPartition:
+def _partition(record: AnyRecord) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)
 
 

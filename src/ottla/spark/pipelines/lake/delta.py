@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -106,7 +106,7 @@ def _action(file: ParquetFile, root: Path, partition_by: Sequence[str]) -> AddAc
     return AddAction(relative, stat.st_size, values, changed_ms, True, statistics)
 
 
-def _partition_values(path: Path, partition_by: Sequence[str]) -> dict[str, Any]:
+def _partition_values(path: Path, partition_by: Sequence[str]) -> dict[str, str | None]:
     """The values that Spark has written into the names of folders."""
     named = dict(part.split("=", 1) for part in path.parts if "=" in part)
     texts = {name: unquote(named[name]) for name in partition_by}

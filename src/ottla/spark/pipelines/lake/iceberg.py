@@ -9,11 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.upsert_util import create_match_filter
 
 from ottla.spark.pipelines.lake.changes import (
@@ -92,7 +93,7 @@ class IcebergLake:
     def _snapshot_properties(self, batch: int) -> dict[str, str]:
         return {QUERY: self._query, BATCH: str(batch)}
 
-    def _table(self, schema: pa.Schema) -> Any:
+    def _table(self, schema: pa.Schema) -> Table:
         name, catalog = self._target.name, self._catalog()
         if not catalog.table_exists(name):
             catalog.create_namespace_if_not_exists(name.rpartition(".")[0])
@@ -104,10 +105,9 @@ class IcebergLake:
                         update.add_identity(column)
         return catalog.load_table(name)
 
-    def _catalog(self) -> Any:
+    def _catalog(self) -> Catalog:
         return load_catalog("ottla", **(self._target.catalog or catalog_beside(self._target.path)))
 
 
-def _summary(snapshot: Any) -> Mapping[str, str]:
-    properties: Mapping[str, str] = snapshot.summary.additional_properties
-    return properties
+def _summary(snapshot: Snapshot) -> Mapping[str, str]:
+    return {} if snapshot.summary is None else snapshot.summary.additional_properties

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.model.errors import UserError
 from ottla.spark import rows
@@ -30,10 +30,11 @@ from ottla.spark.pipelines.trial.fixtures import (
     to_json,
 )
 from ottla.spark.pipelines.trial.sample import refused
+from ottla.spark.pipelines.variables import YamlValue
 from ottla.spark.pipelines.views import Views
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 SETTINGS: Final = {"spark.sql.shuffle.partitions": "1", "spark.default.parallelism": "1"}
 MASTER: Final = "local[1]"
@@ -147,15 +148,17 @@ def file_rows(records: DataFrame, source: FileSource) -> DataFrame:
     return records.select(F.from_json(text, source.schema).alias("row")).select("row.*")
 
 
-def differences(frame: DataFrame, expected: Sequence[Mapping[str, Any]], where: str) -> list[str]:
+def differences(
+    frame: DataFrame, expected: Sequence[Mapping[str, YamlValue]], where: str
+) -> list[str]:
     """The rows that are missing and those that nobody expected, a line each."""
     columns = list(dict.fromkeys(name for row in expected for name in row))
     unknown = [name for name in columns if name not in frame.columns]
     if unknown:
         return [f"{where}: no column {', '.join(unknown)}; it has {', '.join(frame.columns)}"]
     shown = frame.select(*columns) if columns else frame
-    actual = Counter(map(_comparable, shown.collect()))
-    wanted = Counter(map(_comparable, _typed(shown, expected)))
+    actual = Counter(map(_comparable_row, shown.collect()))
+    wanted = Counter(map(_comparable_row, _typed(shown, expected)))
     missing, unexpected = wanted - actual, actual - wanted
     return [
         *_lines(f"{where}: missing", missing, shown.columns),
@@ -163,7 +166,7 @@ def differences(frame: DataFrame, expected: Sequence[Mapping[str, Any]], where: 
     ]
 
 
-def _typed(shown: DataFrame, expected: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _typed(shown: DataFrame, expected: Sequence[Mapping[str, YamlValue]]) -> list[Row]:
     """Expected rows with the types of the view: times, decimals and nested rows included."""
     from pyspark.sql import functions as F
 
@@ -185,7 +188,11 @@ def _as_text(records: DataFrame) -> DataFrame:
     )
 
 
-def _comparable(value: Any) -> Any:
+def _comparable_row(row: Row) -> tuple[object, ...]:
+    return tuple(map(_comparable, row))
+
+
+def _comparable(value: object) -> object:
     """Equal for values that a test takes as equal, and hashable."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
@@ -196,7 +203,7 @@ def _comparable(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-def _lines(what: str, found: Counter[Any], columns: Sequence[str]) -> Iterator[str]:
+def _lines(what: str, found: Counter[tuple[object, ...]], columns: Sequence[str]) -> Iterator[str]:
     for number, row in enumerate(found.elements()):
         if number == SHOWN_ROWS:
             yield f"{what}: and {found.total() - SHOWN_ROWS} more"

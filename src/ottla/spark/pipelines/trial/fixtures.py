@@ -1,6 +1,6 @@
 """The tests of a pipeline, as a file says them: records in, expected rows out.
 
-Owns: the keys of such a file, and how a value of it becomes the bytes of a record.
+Owns: how a value of such a file becomes the bytes of a record; `file_models` has its keys.
 Never: starts Spark.
 
     tests:                                    views.test.yaml, beside views.yaml
@@ -13,15 +13,15 @@ Never: starts Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.spec import Format, Pipeline
-from ottla.spark.pipelines.yaml_node import Node
+from ottla.spark.pipelines.variables import YamlValue
 
 SUFFIX: Final = ".test.yaml"
 TIMESTAMP: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ class FixtureRecord:
     partition: int = 0
 
 
-Rows = list[Mapping[str, Any]]
+Rows = list[Mapping[str, YamlValue]]
 
 
 @dataclass(frozen=True)
@@ -67,80 +67,69 @@ def pipeline_path(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(SUFFIX) + ".yaml")
 
 
-def parse_tests(values: Mapping[str, Any], pipeline: Pipeline, folder: Path) -> list[PipelineTest]:
-    """The tests of a file; UserError with the place of what is wrong."""
-    top = Node(values)
-    tests = [_test(node, pipeline, folder) for node in top.items("tests")]
-    top.done()
-    if not tests:
-        raise UserError("tests: expected at least one, with name, given and expect")
+def parse_tests(
+    values: Mapping[str, YamlValue], pipeline: Pipeline, folder: Path
+) -> list[PipelineTest]:
+    """The tests of a file; UserError with the place of what is wrong, a line for each mistake."""
+    from ottla.spark.pipelines.file_models.base import Mistakes, checked
+    from ottla.spark.pipelines.file_models.test_file import TestFile
+
+    file: TestFile = checked(TestFile, values)
+    formats = {source.name: source.format for source in pipeline.sources}
+    formats |= {source.name: Format("json", source.schema) for source in pipeline.files}
+    views = [*formats, *(step.name for step in pipeline.steps)]
+    sinks = [sink.name for sink in pipeline.sinks]
+    mistakes = Mistakes()
+    tests = []
+    for number, test in enumerate(file.tests):
+        known = (
+            ("given", test.given, [*formats], "source"),
+            ("expect", test.expect, views, "view"),
+            ("dead_letters", test.dead_letters, views, "view"),
+            ("records", test.records, sinks, "sink"),
+        )
+        for key, values_by_name, names, kind in known:
+            for name in values_by_name:
+                with mistakes.collected("tests", number, key, name):
+                    _check_name(name, names, kind)
+        given: dict[str, list[FixtureRecord]] = {}
+        for name, items in test.given.items():
+            if name in formats:
+                with mistakes.collected("tests", number, "given", name):
+                    given[name] = _records(items, formats[name], folder)
+        with mistakes.collected("tests", number, "expect"):
+            if not (test.expect or test.dead_letters or test.records):
+                raise UserError("missing: the rows of at least one view")
+        tests.append(PipelineTest(test.name, given, test.expect, test.dead_letters, test.records))
+    mistakes.report()
     return tests
 
 
-def _test(node: Node, pipeline: Pipeline, folder: Path) -> PipelineTest:
-    sources = {source.name: source.format for source in pipeline.sources}
-    sources |= {source.name: Format("json", source.schema) for source in pipeline.files}
-    views = [*sources, *(step.name for step in pipeline.steps)]
-    name = node.text("name")
-    given = node.node("given")
-    records = {
-        source: _records(given, source, sources[source], folder)
-        for source in _names(given, tuple(sources), "source")
-    }
-    test = PipelineTest(
-        name,
-        records,
-        _expected(node, "expect", views, "view"),
-        _expected(node, "dead_letters", views, "view"),
-        _expected(node, "records", [sink.name for sink in pipeline.sinks], "sink"),
-    )
-    if not (test.expect or test.dead_letters or test.records):
-        node.fail("expect", "missing: the rows of at least one view")
-    node.done()
-    return test
+def _check_name(name: str, known: Sequence[str], kind: str) -> None:
+    if name not in known:
+        raise UserError(f"no such {kind}; expected one of {', '.join(known)}")
 
 
-def _names(node: Node, known: tuple[str, ...], kind: str) -> list[str]:
-    for name in node.names():
-        if name not in known:
-            node.fail(name, f"no such {kind}; expected one of {', '.join(known)}")
-    return list(node.names())
-
-
-def _expected(node: Node, key: str, known: list[str], kind: str) -> dict[str, Rows]:
-    if not node.has(key):
-        return {}
-    inner = node.node(key)
-    rows: dict[str, Rows] = {}
-    for name in _names(inner, tuple(known), kind):
-        value = inner.raw(name)
-        if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
-            inner.fail(name, "expected a list of rows, each a mapping of columns and values")
-        rows[name] = value
-    return rows
-
-
-def _records(node: Node, source: str, format: Format, folder: Path) -> list[FixtureRecord]:
-    value = node.raw(source)
-    if isinstance(value, str):
-        path = folder / value
+def _records(items: str | list[YamlValue], format: Format, folder: Path) -> list[FixtureRecord]:
+    """The records of a source; UserError for a value that cannot be encoded."""
+    if isinstance(items, str):
+        path = folder / items
         try:
-            value = path.read_text(encoding="utf-8").splitlines()
+            items = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            node.fail(source, f"cannot read {path}: {error}")
-    if not isinstance(value, list):
-        node.fail(source, "expected a list of values, or a file with one value on each line")
+            raise UserError(f"cannot read {path}: {error}") from None
     encode = encoder(format)
     records = []
-    for index, item in enumerate(value):
+    for index, item in enumerate(items):
         try:
             records.append(_record(item, encode))
         except Exception as error:
-            node.fail(f"{source}[{index}]", f"not a value of format {format.kind}: {error}")
+            text = f"[{index}]: not a value of format {format.kind}: {error}"
+            raise UserError(text) from None
     return records
 
 
-def _record(item: Any, encode: Callable[[Any], bytes]) -> FixtureRecord:
+def _record(item: YamlValue, encode: Callable[[YamlValue], bytes]) -> FixtureRecord:
     """Text is a value as it stands, nothing a record without a value, a mapping is encoded."""
     if not isinstance(item, Mapping):
         return FixtureRecord(None if item is None else str(item).encode())
@@ -162,7 +151,7 @@ def _record(item: Any, encode: Callable[[Any], bytes]) -> FixtureRecord:
     )
 
 
-def encoder(format: Format) -> Callable[[Any], bytes]:
+def encoder(format: Format) -> Callable[[YamlValue], bytes]:
     """How a mapping becomes a value of a format."""
     match format.kind:
         case "avro":
@@ -177,11 +166,11 @@ def encoder(format: Format) -> Callable[[Any], bytes]:
             return lambda row: to_json(row).encode()
 
 
-def to_json(row: Any) -> str:
+def to_json(row: YamlValue) -> str:
     return json.dumps(row, default=_plain)
 
 
-def timestamp_of(value: Any) -> datetime:
+def timestamp_of(value: YamlValue) -> datetime:
     """A time that YAML has read as one, or text; without a zone it is UTC."""
     parsed = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)

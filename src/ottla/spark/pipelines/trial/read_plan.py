@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ottla.client.admin.session import Session
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, WallMs
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.spark import partition_offsets
@@ -91,7 +91,7 @@ def source_range(source: Source, clock: Clock) -> SourceRange:
         return connection.run(_range(connection.session, options, clock.wall_ms()))
 
 
-async def _range(session: Session, options: SourceOptions, now_ms: int) -> SourceRange:
+async def _range(session: Session, options: SourceOptions, now_ms: WallMs) -> SourceRange:
     found = await partition_offsets.initial_partitions(session, options)
     start = await partition_offsets.at(session, options, found)
     end = await partition_offsets.latest(session, options, found, now_ms)

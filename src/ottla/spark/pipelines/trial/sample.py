@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.model.clock import Clock
 from ottla.spark.offsets import to_json
@@ -36,7 +36,7 @@ class ViewRows(NamedTuple):
 
     name: str
     columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
+    rows: list[tuple[object, ...]]
     total: int
     """How many rows there are."""
 
@@ -90,6 +90,6 @@ def _view_rows(name: str, frame: DataFrame, rows: int) -> ViewRows:
     return ViewRows(name, tuple(frame.columns), first, total)
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> object:
     """Bytes as text, where they are."""
     return bytes(value).decode(errors="replace") if isinstance(value, bytes | bytearray) else value

@@ -1,4 +1,4 @@
-"""`ottla users add`: give a user a password, or another one."""
+"""`ottla users list`, `add` and `remove`: who may log in by SCRAM."""
 
 from __future__ import annotations
 
@@ -10,10 +10,31 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.confirmation import Yes, agreed, require_terminal
 from ottla.cli.connection import admin_connection
-from ottla.cli.options import DEFAULT_SERVER, Bootstrap
-from ottla.client.admin.scram_users import ScramUpsertion
+from ottla.cli.console import Table, show
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.model.errors import UserError
+
+
+def list_(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) -> int:
+    """List users with SCRAM credentials; passwords are not stored anywhere.
+
+    Examples:
+      ottla users list
+      ottla users list --json
+    """
+    with admin_connection(bootstrap) as admin:
+        users = admin.describe_user_scram_credentials().all()
+    rows = [
+        (user, mechanism, iterations)
+        for user, credentials in sorted(users.items())
+        for mechanism, iterations in sorted(credentials.items())
+    ]
+    show(Table("users", ("user", "mechanism", "iterations"), rows), as_json=as_json)
+    return 0
+
 
 PasswordFile = Annotated[
     Path | None,
@@ -88,3 +109,33 @@ def new_password(file: Path | None) -> str:
     if not password:
         raise UserError("the password is empty")
     return password
+
+
+def remove(
+    user: Annotated[str, typer.Argument(metavar="USER", help="Name the user.")],
+    *,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            "--mechanism", metavar="NAME", help="Remove only this credential; default: all."
+        ),
+    ] = None,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Delete the SCRAM credentials of a user; connections that exist stay.
+
+    Examples:
+      ottla users remove alice
+      ottla users remove alice --mechanism SCRAM-SHA-256 --yes
+    """
+    if not yes:
+        require_terminal("users remove")
+        if not agreed(f"Delete the credentials of {user}?"):
+            return 1
+    with admin_connection(bootstrap) as admin:
+        stored = admin.describe_user_scram_credentials([user]).one()
+        names = [mechanism] if mechanism is not None else sorted(stored)
+        admin.alter_user_scram_credentials([ScramDeletion(user, name) for name in names]).all()
+    print(f"deleted the credentials of {user}: {', '.join(names)}")
+    return 0

@@ -1,4 +1,4 @@
-"""`ottla reassign execute`: begin the moves of a plan, or call them off."""
+"""`ottla reassign execute` and `verify`: start the moves of a plan, and wait for them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from ottla.cli.connection import admin_connection
-from ottla.cli.console import failures
-from ottla.cli.options import DEFAULT_SERVER, Bootstrap
+from ottla.cli.console import Table, failures, show
+from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.reassign import progress
-from ottla.cli.reassign.moves import read
+from ottla.cli.reassign.moves import current, read
 from ottla.model.ids import TopicPartition
 
 
@@ -46,3 +46,31 @@ def execute(
     if wait and remaining.partitions:
         print(f"{remaining.partitions} partitions still move; see ottla reassign verify")
     return failures(outcomes.failed) or int(bool(wait and remaining.partitions))
+
+
+COLUMNS = ("topic", "partition", "state", "wanted", "now")
+
+
+def verify(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Name the file that was executed.")],
+    *,
+    as_json: AsJson = False,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Show which moves of a plan are done; exit code 1 while one is not.
+
+    Examples:
+      ottla reassign verify plan.json
+    """
+    moves = read(plan)
+    with admin_connection(bootstrap) as admin:
+        outcomes = admin.describe_topics(dict.fromkeys(one.topic for one in moves))
+        moving = admin.list_partition_reassignments(moves)
+    now = current(outcomes.succeeded.values())
+    rows = []
+    for one, wanted in moves.items():
+        done = now.get(one) == wanted
+        state = "moving" if one in moving else "done" if done else "elsewhere"
+        rows.append((one.topic, one.partition, state, wanted, now.get(one)))
+    show(Table("moves", COLUMNS, rows), as_json=as_json)
+    return failures(outcomes.failed) or int(any(row[2] != "done" for row in rows))

@@ -1,0 +1,207 @@
+"""A whole pipeline file, and its JSON Schema for editors.
+
+Owns: the keys at the top of a file, how names must be chosen, and the order in which mistakes are
+reported: first those of the keys, all of them; then what schemas and options say; then names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, ClassVar, Final
+
+from pydantic import BeforeValidator, ConfigDict
+
+from ottla.model.errors import UserError
+from ottla.spark.pipelines import spec
+from ottla.spark.pipelines.file_models.base import (
+    Duration,
+    FileModel,
+    IsList,
+    IsMapping,
+    Mistakes,
+    Options,
+    Text,
+    checked,
+    key,
+    plain_text,
+)
+from ottla.spark.pipelines.file_models.sinks import Count, OneSink
+from ottla.spark.pipelines.file_models.sources import (
+    NEVER,
+    Defaults,
+    FileSourceKeys,
+    SourceKeys,
+    TopicSourceKeys,
+)
+from ottla.spark.pipelines.file_models.steps import StepKeys
+from ottla.spark.pipelines.restarts import RestartPolicy
+from ottla.spark.pipelines.variables import YamlValue
+
+BOOTSTRAP: Final = "localhost:9092"
+TRIGGERS: Final = re.compile(r"once|\d+ (millisecond|second|minute|hour)s?")
+NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+USUAL: Final = RestartPolicy()
+DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+OF_FILES: Final[Mapping[str, YamlValue]] = {
+    "include": {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+        "description": "Files whose values are put under those of this one.",
+    },
+    "profile": {"type": "string", "description": "The profile that is used without --profile."},
+    "profiles": {
+        "type": "object",
+        "additionalProperties": {"type": "object"},
+        "description": "Values put over the file's, by the name of an environment.",
+    },
+}
+"""Keys that are gone when a file is parsed: `file_values` has applied them."""
+
+
+class GroupSyncKeys(FileModel):
+    """Consumer groups that continue at the target of a mirror."""
+
+    origin: Text | None = key("host:port of the cluster that is copied.", None)
+    target: Text = key("host:port of the cluster that is copied to.")
+    groups: Text = key("A pattern for the names of groups.", ".*")
+    every: Duration = key("How often offsets are translated.", 10_000)
+
+
+class RestartKeys(FileModel):
+    """When a query that failed is started again."""
+
+    WORDS: ClassVar[Mapping[str, Mapping[str, YamlValue]]] = {NEVER: {"attempts": 0}}
+
+    attempts: Count = key("Restarts without a batch between them.", USUAL.attempts)
+    backoff: Duration = key("Before the first restart; doubles each time.", USUAL.backoff_ms)
+    backoff_max: Duration = key("The longest pause.", USUAL.backoff_max_ms)
+
+
+def _trigger(value: object) -> str:
+    text = plain_text(value)
+    if not TRIGGERS.fullmatch(text):
+        raise ValueError(f"{text!r}: expected once, or a time such as 5 seconds")
+    return text
+
+
+def _pipeline_name(value: object) -> str:
+    name = plain_text(value)
+    if not NAME.fullmatch(name.replace("-", "_")):
+        raise ValueError(f"{name!r}: expected letters, digits, - and _, a letter first")
+    return name
+
+
+def _json_schema(schema: dict[str, YamlValue]) -> None:
+    """Keys that an included file may have do not have to be in this one."""
+    schema.pop("required", None)
+    schema["properties"].update(OF_FILES)
+    schema["$schema"] = DRAFT
+
+
+class PipelineFile(FileModel):
+    """A pipeline of Ottla: sources, steps and sinks."""
+
+    model_config = ConfigDict(title="Ottla pipeline", json_schema_extra=_json_schema)
+
+    name: Annotated[str, BeforeValidator(_pipeline_name)] = key(
+        "The name of the pipeline: letters, digits, - and _."
+    )
+    bootstrap: Text = key("host:port of brokers, for sources and sinks that name none.", BOOTSTRAP)
+    checkpoint: Text | None = key("The folder of checkpoints; default: ./checkpoints/NAME.", None)
+    trigger: Annotated[str, BeforeValidator(_trigger)] = key(
+        "once, or the time between batches, as in 5 seconds.", "1 second"
+    )
+    restart: RestartKeys = key("When a query that failed is started again.", RestartKeys())
+    spark: Options = key("Settings of the Spark session.", {})
+    sources: Annotated[dict[str, SourceKeys], IsMapping] = key("Views by name.", {})
+    steps: Annotated[list[StepKeys], IsList] = key("Views made of other views, in order.", [])
+    sinks: Annotated[list[OneSink], IsList] = key("Where rows go.", [])
+    sync_groups: GroupSyncKeys | None = key("For a mirror: groups that can continue.", None)
+
+
+def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
+    """The pipeline of a file's values; UserError with a line for each mistake."""
+    file: PipelineFile = checked(PipelineFile, values)
+    defaults = Defaults(file.name, file.bootstrap, folder)
+    mistakes = Mistakes()
+    sources: list[spec.Source] = []
+    files: list[spec.FileSource] = []
+    for name, source in file.sources.items():
+        with mistakes.collected("sources", name):
+            if isinstance(source, FileSourceKeys):
+                files.append(source.source(name, defaults))
+            elif isinstance(source, TopicSourceKeys):
+                sources.append(source.source(name, defaults))
+    steps: list[spec.Step] = []
+    for number, step in enumerate(file.steps):
+        with mistakes.collected("steps", number):
+            steps.append(step.step(folder))
+    sinks: list[spec.Sink] = []
+    for number, sink in enumerate(file.sinks):
+        with mistakes.collected("sinks", number):
+            sinks.append(sink.sink(file.bootstrap))
+    mistakes.report()
+    pipeline = spec.Pipeline(
+        file.name,
+        file.bootstrap,
+        file.checkpoint or f"./checkpoints/{file.name}",
+        file.trigger,
+        tuple(sources),
+        tuple(steps),
+        tuple(sinks),
+        file.spark,
+        _group_sync(file),
+        RestartPolicy(file.restart.attempts, file.restart.backoff, file.restart.backoff_max),
+        tuple(files),
+    )
+    _check_names(pipeline)
+    return pipeline
+
+
+def _group_sync(file: PipelineFile) -> spec.GroupSync | None:
+    keys = file.sync_groups
+    if keys is None:
+        return None
+    return spec.GroupSync(keys.origin or file.bootstrap, keys.target, keys.groups, keys.every)
+
+
+def _check_names(pipeline: spec.Pipeline) -> None:
+    mistakes: list[str] = []
+    if not pipeline.sources and not pipeline.files:
+        mistakes.append("sources: expected at least one; see ottla pipeline list-templates")
+    if not pipeline.sinks:
+        mistakes.append("sinks: expected at least one: where the rows go")
+    views: dict[str, None] = {}
+    for view in (*pipeline.sources, *pipeline.files, *pipeline.steps):
+        mistakes += _name_mistakes(view.name, views)
+        read: tuple[str, ...] = ()
+        if isinstance(view, spec.RejectStep | spec.DeduplicateStep):
+            read = (view.source,)
+        elif isinstance(view, spec.PythonStep):
+            read = view.sources
+        mistakes += _view_mistakes(f"step {view.name}", read, views)
+        views[view.name] = None
+    sinks: dict[str, None] = {}
+    for sink in pipeline.sinks:
+        mistakes += _name_mistakes(sink.name, sinks)
+        sinks[sink.name] = None
+        mistakes += _view_mistakes(f"sink {sink.name}", (sink.source,), views)
+    if mistakes:
+        raise UserError("\n".join(mistakes))
+
+
+def _name_mistakes(name: str, taken: Iterable[str]) -> list[str]:
+    if not NAME.fullmatch(name):
+        return [f"{name!r}: expected a name of letters, digits and _, a letter first"]
+    if name in taken:
+        return [f"{name}: used for more than one view or sink; names must be unique"]
+    return []
+
+
+def _view_mistakes(user: str, read: Iterable[str], views: Iterable[str]) -> list[str]:
+    return [
+        f"{user}: from: there is no view {view!r}; expected one of {', '.join(views)}"
+        for view in read
+        if view not in views
+    ]
