@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from ottla.protocol.records.batch import build
@@ -25,7 +26,7 @@ CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 INIT_PRODUCER_ID: Final = 22
 
-NOW_MS: Final = 1_700_000_000_000
+NOW_MS: Final = WallMs(1_700_000_000_000)
 _numbers: Final = itertools.count(1)
 
 

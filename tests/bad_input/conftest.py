@@ -16,7 +16,7 @@ import pytest
 
 from ottla.broker.app import App
 from ottla.broker.environment import Environment
-from ottla.model.clock import SystemClock
+from ottla.model.clock import MonoMs, SystemClock
 from ottla.testing import Broker
 from tests.asking import Line, create_topics
 
@@ -41,8 +41,8 @@ class MovableClock(SystemClock):
     def mono_ns(self) -> int:
         return super().mono_ns() + self.added_ms * 1_000_000
 
-    def mono_ms(self) -> int:
-        return super().mono_ms() + self.added_ms
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(super().mono_ms() + self.added_ms)
 
 
 class BrokerOnClock(Broker):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ottla.client.errors import ErrorCode, KafkaError, refusal
 from ottla.client.retry import Backoff, Deadline, is_retriable, is_stale, retrying
+from ottla.model.clock import MonoMs, WallMs
 from tests.fakes.manual_time import ManualClock
 from tests.fakes.virtual_loop import VirtualLoop
 
@@ -34,11 +35,11 @@ class LoopClock:
     def mono_ns(self) -> int:
         return int(self._loop.time() * 1e9)
 
-    def mono_ms(self) -> int:
-        return int(self._loop.time() * 1e3)
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(int(self._loop.time() * 1e3))
 
-    def wall_ms(self) -> int:
-        return self.mono_ms()
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.mono_ms())
 
 
 @given(st.integers(1, 60), st.integers(0, 10_000), st.integers(0, 2**32))

@@ -1,28 +1,37 @@
 """Random faults under load on three brokers and three ZooKeeper servers.
 
 Owns the draw of faults, and that each is repaired before the next begins: what is tested is that
-nothing acknowledged is lost, not how much can fail at once.
+nothing acknowledged is lost, not how much can fail at once. Not every time all replicas are in
+sync again when the next one begins.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.cluster.load import Load
+from tests.cluster.file_systems import fill
+from tests.cluster.process import wait_for
 from tests.cluster.three_brokers import IDS, SESSION_MS, ThreeBrokers, name_of
 
 LONG_S: Final = 1.5 * SESSION_MS / 1e3
 """Long enough for a session to expire."""
+NO_DISKS: Final[Mapping[int, Path]] = {}
 
 
 class Chaos:
-    def __init__(self, cluster: ThreeBrokers, topic: str, seed: int) -> None:
+    """`disks`: where each broker has a file system of its own, which may become full."""
+
+    def __init__(
+        self, cluster: ThreeBrokers, topic: str, seed: int, disks: Mapping[int, Path] = NO_DISKS
+    ) -> None:
         self._cluster = cluster
         self._topic = topic
+        self._disks = disks
         self._dice = Random(seed)
         self._faults: list[tuple[str, Callable[[int], None]]] = [
             ("kill -9", self._kill),
@@ -35,16 +44,29 @@ class Chaos:
             ("kill -9 of a ZooKeeper server", self._kill_zookeeper),
             ("SIGSTOP of a ZooKeeper server", self._pause_zookeeper),
             ("clean restart", self._restart),
+            ("rolling restart", self._roll),
         ]
+        if disks:
+            self._faults.append(("disk full", self._fill_disk))
+        self._left: list[tuple[str, Callable[[int], None]]] = []
 
-    def inject(self, load: Load) -> str:
-        """One fault, repaired again; its name."""
-        name, fault = self._dice.choice(self._faults)
+    def draw(self) -> tuple[str, Callable[[], None]]:
+        """The next fault: its name, and what injects and repairs it.
+
+        Every kind comes once before one comes again.
+        """
+        if not self._left:
+            self._left = self._dice.sample(self._faults, len(self._faults))
+        name, fault = self._left.pop()
         role, broker = self._target()
-        load.fault(f"{name}: {role} {broker}")
-        fault(broker)
-        self._cluster.heal()
-        return f"{name}: {role} {broker}"
+
+        def inject() -> None:
+            fault(broker)
+            self._cluster.heal()
+            if self._dice.random() < 0.75:
+                self._cluster.wait_until_all_in_sync()
+
+        return f"{name}: {role} {broker}", inject
 
     def _target(self) -> tuple[str, int]:
         cluster, dice = self._cluster, self._dice
@@ -73,6 +95,9 @@ class Chaos:
     def _restart(self, broker: int) -> None:
         assert self._cluster.brokers[broker].terminate() == 0
         self._cluster.start(broker)
+
+    def _roll(self, _: int) -> None:
+        self._cluster.roll()
 
     def _pause(self, broker: int) -> None:
         self._cluster.pause(broker)
@@ -106,6 +131,15 @@ class Chaos:
         self._dice.choice(self._cluster.ensemble.servers).signal(signal.SIGSTOP)
         self._wait(LONG_S)
         self._cluster.ensemble.restore()
+
+    def _fill_disk(self, broker: int) -> None:
+        """The broker cannot write anything any more, and ends; with space again it comes back."""
+        process, disk = self._cluster.brokers[broker].process, self._disks[broker]
+        fill(disk)
+        wait_for(lambda: process.poll() is not None, 60, f"broker {broker} to end")
+        assert process.returncode == 1, self._cluster.brokers[broker].said[-2000:]
+        (disk / "filler").unlink()
+        self._cluster.start(broker)
 
     def _wait(self, up_to_s: float) -> None:
         time.sleep(self._dice.random() * up_to_s)

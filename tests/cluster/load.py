@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ottla.testing.history import FINAL, Event, Fault, Outcome, Poll, Send
+from ottla.testing.history import FINAL, Event, Fault, Outcome, Poll, Retention, Send
 from tests.cluster.process import wait_for
 
 SOON: Final = {
@@ -27,6 +27,12 @@ SOON: Final = {
     "reconnect.backoff.max.ms": "100",
     "log_level": "2",  # brokers that are down are what is tested, and no news
 }
+IMPATIENT: Final = {
+    "request.timeout.ms": 1000,
+    "socket.timeout.ms": 2000,
+    "retry.backoff.max.ms": 200,  # the brokers are judged, not a client's back-off of a second
+}
+"""So that a client leaves a leader that does not answer, within the time of a test."""
 DELIVERY_S: Final = 120
 LARGEST_BYTES: Final = 500
 PAUSE_S: Final = 0.002
@@ -46,11 +52,21 @@ def name_in(value: bytes) -> str:
 
 
 def create_topic(
-    address: str, topic: str, partitions: int = 1, *, replicas: int = 1, **settings: str
+    address: str,
+    topic: str,
+    partitions: int | list[list[int]] = 1,
+    *,
+    replicas: int = 1,
+    **settings: str,
 ) -> None:
-    config = {name.replace("_", "."): value for name, value in settings.items()}
+    """`partitions`: how many, each with so many replicas, or the replicas of each."""
+    if isinstance(partitions, int):
+        new = NewTopic(topic, partitions, replicas)
+    else:
+        new = NewTopic(topic, len(partitions), replica_assignment=partitions)
+    new.config = {name.replace("_", "."): value for name, value in settings.items()}
     admin = AdminClient({"bootstrap.servers": address, **SOON})
-    [created] = admin.create_topics([NewTopic(topic, partitions, replicas, config=config)]).values()
+    [created] = admin.create_topics([new]).values()
     created.result(30)
 
 
@@ -65,7 +81,9 @@ class Load:
         producers: int = 2,
         settings: Mapping[str, object] | None = None,
         pause_s: float = PAUSE_S,
+        keys: int = 0,
     ) -> None:
+        """`keys`: how many each partition has; 0: records have none. With keys it is compacted."""
         self.events: list[Event] = []
         self.failures: list[str] = []
         self._address = address
@@ -73,6 +91,7 @@ class Load:
         self._partitions = range(partitions)
         self._settings = settings or {}
         self._pause_s = pause_s
+        self._keys = keys
         self._stop = threading.Event()
         self._gave_up = False
         """The test has failed: nobody waits for what is not acknowledged yet."""
@@ -120,6 +139,10 @@ class Load:
     def finish(self) -> list[Event]:
         """After the block: what fresh readers find, and the whole history with it."""
         self.events += read_all(self._address, self._topic, len(self._partitions))
+        if self._keys:
+            self.events += [
+                Retention(f"{self._topic}-{number}", compacted=True) for number in self._partitions
+            ]
         return self.events
 
     def _produce(self, process: str) -> None:
@@ -140,15 +163,16 @@ class Load:
             if self._stop.wait(self._pause_s):
                 break
             name, partition = f"{process}-{number}", number % len(self._partitions)
-            told = self._told(process, name, partition)
+            key = f"k{number // len(self._partitions) % self._keys}" if self._keys else ""
+            told = self._told(process, name, partition, key)
             value = value_of(name, number * 37 % LARGEST_BYTES)
-            producer.produce(self._topic, value, partition=partition, on_delivery=told)
+            producer.produce(self._topic, value, key or None, partition=partition, on_delivery=told)
             producer.poll(0)
         deadline = time.monotonic() + DELIVERY_S
         while len(producer) and not self._gave_up and time.monotonic() < deadline:
             producer.poll(0.1)
 
-    def _told(self, process: str, name: str, partition: int) -> Any:
+    def _told(self, process: str, name: str, partition: int, key: str) -> Any:
         invoked_ns = time.monotonic_ns()
 
         def told(error: KafkaError | None, message: Message) -> None:
@@ -156,7 +180,7 @@ class Load:
             offset = message.offset() if error is None else None
             where, now_ns = f"{self._topic}-{partition}", time.monotonic_ns()
             at = -1 if offset is None else offset
-            self.events.append(Send(process, where, name, invoked_ns, now_ns, outcome, at))
+            self.events.append(Send(process, where, name, invoked_ns, now_ns, outcome, at, key))
             if error is not None:
                 self.failures.append(f"{name}: {error}")
 

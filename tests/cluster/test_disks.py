@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -26,24 +25,13 @@ from tests.asking import (
     produce_fields,
     produced,
 )
+from tests.cluster.file_systems import as_root, fill, tmpfs
 from tests.cluster.load import create_topic, produce, values
 from tests.cluster.process import BrokerProcess, Ended, wait_for
 
 NO_MORE = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
 FAILED = ErrorCode.kafka_storage_error
 MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
-
-
-@contextmanager
-def small_disk(path: Path, size: str = "8m") -> Iterator[Path]:
-    """A file system of its own."""
-    path.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", path], check=True)
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", "-l", path], check=True)
 
 
 def fill_until_refused(line: Line, topic: str, size: int = 200_000) -> int:
@@ -65,7 +53,7 @@ def on_directory(topics: list[str], directory: Path) -> list[str]:
 @pytest.mark.spec("LOG-99")
 def test_a_full_disk_refuses_appends_and_no_offset_is_given_twice(tmp_path: Path) -> None:
     """With 56 and without half a batch; the partitions of the other disk serve on."""
-    with small_disk(tmp_path / "small") as small:
+    with tmpfs(tmp_path / "small") as small:
         dirs = [tmp_path / "large", small / "data"]
         with BrokerProcess(tmp_path, dirs=dirs) as broker:
             topics = ["a", "b"]
@@ -122,17 +110,10 @@ def test_a_short_write_leaves_nothing_behind(tmp_path: Path) -> None:
             assert produced(line, "short", batch("next")).base_offset == 1
 
 
-def fill(disk: Path) -> None:
-    """Take every byte that is left, as a careless neighbour would."""
-    with (disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-
-
 @as_root
 @pytest.mark.spec("LOG-99")
 def test_a_directory_that_fails_takes_only_its_own_partitions(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "other") as other:
+    with tmpfs(tmp_path / "other") as other:
         dirs = [tmp_path / "first", other / "data"]
         with BrokerProcess(tmp_path, dirs=dirs) as broker:
             topics = ["a", "b", "c", "d"]
@@ -173,7 +154,7 @@ def test_a_directory_that_fails_takes_only_its_own_partitions(tmp_path: Path) ->
 
 @as_root
 def test_while_metadata_cannot_be_written_what_is_known_is_served(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "first") as first:
+    with tmpfs(tmp_path / "first") as first:
         dirs = [first / "data", tmp_path / "second"]
         with BrokerProcess(tmp_path, dirs=dirs) as broker:
             topics = ["a", "b"]
@@ -215,7 +196,7 @@ def test_when_the_last_disk_is_full_every_client_hears_56_and_one_line_says_why(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as stack:
-        only = stack.enter_context(small_disk(tmp_path / "only"))
+        only = stack.enter_context(tmpfs(tmp_path / "only"))
         with BrokerProcess(tmp_path, dirs=[only / "data"]) as broker:
             lines = [stack.enter_context(Line(broker.address)) for _ in range(8)]
             create_topics(lines[0], [f"t{number}" for number in range(8)])
@@ -240,7 +221,7 @@ def codes_until_closed(line: Line) -> Iterator[ErrorCode]:
 
 @as_root
 def test_a_broker_on_a_full_disk_never_says_that_it_is_ready(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "only") as only:
+    with tmpfs(tmp_path / "only") as only:
         broker = BrokerProcess(tmp_path, dirs=[only / "data"])
         for _ in range(2):  # a new directory, then one that has been used
             fill(only)
@@ -256,7 +237,7 @@ def test_a_broker_on_a_full_disk_never_says_that_it_is_ready(tmp_path: Path) -> 
 
 @as_root
 def test_a_stop_on_a_full_disk_is_not_called_clean(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "only") as only:
+    with tmpfs(tmp_path / "only") as only:
         broker = BrokerProcess(tmp_path, dirs=[only / "data"])
         with broker:
             produce(broker.address, "t", ["kept"])
@@ -384,7 +365,7 @@ def test_without_its_metadata_a_broker_does_not_pretend_to_be_new(tmp_path: Path
 
 @as_root
 def test_the_first_directory_cannot_be_done_without(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "first") as first:
+    with tmpfs(tmp_path / "first") as first:
         broker = BrokerProcess(tmp_path, dirs=[first / "data", tmp_path / "second"])
         with broker:
             assert broker.terminate() == 0

@@ -13,19 +13,14 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from tests.asking import PRODUCE, Line, batch, produce_fields
-from tests.cluster.load import Load, produce, values, wait_for_progress
+from tests.cluster.load import IMPATIENT, Load, produce, values, wait_for_progress
 from tests.cluster.process import wait_for
+from tests.cluster.shared_cluster import SharedCluster
 from tests.cluster.three_brokers import IDS, SESSION_MS, ThreeBrokers
 from tests.store.zookeeper_server import Ensemble
 
 TOPIC = "load"
 BESIDE = "beside"
-IMPATIENT = {
-    "request.timeout.ms": 1000,
-    "socket.timeout.ms": 2000,
-    "retry.backoff.max.ms": 200,  # the brokers are judged, not a client's back-off of a second
-}
-"""So that a client leaves a leader that does not answer, within the time of a test."""
 FAILOVER_S = 4.0
 """1.5 s on a machine that does nothing else; here the tests share it with others."""
 UNACKNOWLEDGED = {
@@ -40,7 +35,7 @@ def wait_for_acknowledgement(load: Load, partition: int, since_ns: int) -> float
     wait_for(
         lambda: bool(load.acknowledgements(partition, since_ns)),
         30,
-        f"an acknowledgement of {TOPIC}-{partition}",
+        f"an acknowledgement of partition {partition}",
     )
     return (load.acknowledgements(partition, since_ns)[0] - since_ns) / 1e9
 
@@ -55,14 +50,13 @@ def produce_directly(cluster: ThreeBrokers, broker: int, timeout_ms: int = 500) 
 
 
 @pytest.mark.spec("REP-23", "CTL-46")
-def test_scenario_01_kill_of_a_leader_loses_nothing_and_writes_go_on(
-    ensemble: Ensemble, tmp_path: Path
-) -> None:
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC)
-        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+def test_scenario_01_kill_of_a_leader_loses_nothing_and_writes_go_on(shared: SharedCluster) -> None:
+    topic = "scenario-01"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic)
+        with cluster.load(topic, settings=IMPATIENT) as load:
             wait_for_progress(load)
-            leader = cluster.leader(TOPIC)
+            leader = cluster.leader(topic)
             load.fault("kill -9")
             cluster.kill(leader)
             wait_for(lambda: leader not in cluster.registered, 10, "the session to expire")
@@ -78,12 +72,13 @@ def test_scenario_01_kill_of_a_leader_loses_nothing_and_writes_go_on(
 
 @pytest.mark.spec("REP-21")
 def test_scenario_02_a_leader_cut_off_from_followers_acknowledges_nothing_and_stays(
-    ensemble: Ensemble, tmp_path: Path
+    shared: SharedCluster,
 ) -> None:
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC)
+    topic = "scenario-02"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic)
         cluster.create_topic(BESIDE, 1)
-        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+        with cluster.load(topic, settings=IMPATIENT) as load:
             wait_for_progress(load)
             leader, epoch, _ = cluster.state(BESIDE)
             load.fault("leader cut off from the brokers")
@@ -101,17 +96,18 @@ def test_scenario_02_a_leader_cut_off_from_followers_acknowledges_nothing_and_st
 
 @pytest.mark.spec("REP-39")
 def test_scenario_03_a_leader_cut_off_from_zookeeper_is_replaced_and_truncates(
-    ensemble: Ensemble, tmp_path: Path
+    shared: SharedCluster,
 ) -> None:
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC)
-        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+    topic = "scenario-03"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic)
+        with cluster.load(topic, settings=IMPATIENT) as load:
             wait_for_progress(load)
-            leader = cluster.leader(TOPIC)
+            leader = cluster.leader(topic)
             load.fault("leader cut off from ZooKeeper")
             cluster.isolate_from_zookeeper(leader)
             wait_for_progress(load)  # it goes on until another is elected
-            new = cluster.wait_for_leader(TOPIC, other_than=leader)
+            new = cluster.wait_for_leader(topic, other_than=leader)
             elected_ns = time.monotonic_ns()
             assert new != leader
             wait_for_acknowledgement(load, 0, elected_ns)
@@ -123,16 +119,15 @@ def test_scenario_03_a_leader_cut_off_from_zookeeper_is_replaced_and_truncates(
 
 
 @pytest.mark.slow
-def test_scenario_04_two_failovers_within_a_second_leave_equal_logs(
-    ensemble: Ensemble, tmp_path: Path
-) -> None:
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC)
-        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+def test_scenario_04_two_failovers_within_a_second_leave_equal_logs(shared: SharedCluster) -> None:
+    topic = "scenario-04"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic)
+        with cluster.load(topic, settings=IMPATIENT) as load:
             wait_for_progress(load)
-            first = cluster.leader(TOPIC)
+            first = cluster.leader(topic)
             cluster.kill(first)
-            second = cluster.wait_for_leader(TOPIC, other_than=first)
+            second = cluster.wait_for_leader(topic, other_than=first)
             cluster.kill(second)
             cluster.brokers[first].launch()
             cluster.brokers[second].launch()
@@ -145,13 +140,14 @@ def test_scenario_04_two_failovers_within_a_second_leave_equal_logs(
 
 @pytest.mark.spec("REP-39", "REP-69")
 def test_scenario_05_a_follower_with_a_stale_high_watermark_keeps_committed_records(
-    ensemble: Ensemble, tmp_path: Path
+    shared: SharedCluster,
 ) -> None:
     names = [f"n-{number}" for number in range(200)]
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC, 1)
-        produce(cluster.bootstrap, TOPIC, names)
-        leader, _, _ = cluster.state(TOPIC)
+    topic = "scenario-05"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic, 1)
+        produce(cluster.bootstrap, topic, names)
+        leader, _, _ = cluster.state(topic)
         stale, third = (id for id in IDS if id != leader)
         cluster.kill(stale)
         checkpoint = cluster.brokers[stale].dirs[0] / "replication-offset-checkpoint"
@@ -159,49 +155,49 @@ def test_scenario_05_a_follower_with_a_stale_high_watermark_keeps_committed_reco
         cluster.start(stale)
         cluster.wait_until_all_in_sync()
         cluster.kill(third)
-        wait_for(lambda: third not in cluster.state(TOPIC).isr, 20, "the third to leave")
+        wait_for(lambda: third not in cluster.state(topic).isr, 20, "the third to leave")
         cluster.kill(leader)
-        assert cluster.wait_for_leader(TOPIC, other_than=leader) == stale
+        assert cluster.wait_for_leader(topic, other_than=leader) == stale
         cluster.start(third)
         cluster.start(leader)
         cluster.wait_until_all_in_sync()
-        assert values(cluster.bootstrap, TOPIC) == names
+        assert values(cluster.bootstrap, topic) == names
         cluster.assert_replicas_equal()
         cluster.assert_no_tracebacks()
 
 
 @pytest.mark.slow
 def test_scenario_06_a_sole_in_sync_leader_that_dies_keeps_its_partition_offline_until_it_returns(
-    ensemble: Ensemble, tmp_path: Path
+    shared: SharedCluster,
 ) -> None:
-    with ThreeBrokers(ensemble, tmp_path, {"min.insync.replicas": "1"}) as cluster:
-        cluster.create_topic(TOPIC, 1)
-        leader = cluster.leader(TOPIC)
+    topic = "scenario-06"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic, 1, min_insync_replicas="1")
+        leader = cluster.leader(topic)
         followers = [id for id in IDS if id != leader]
         for follower in followers:
             cluster.kill(follower)
-        wait_for(lambda: cluster.state(TOPIC).isr == (leader,), 20, "followers to leave")
-        produce(cluster.bootstrap, TOPIC, ["alone"])
+        wait_for(lambda: cluster.state(topic).isr == (leader,), 20, "followers to leave")
+        produce(cluster.bootstrap, topic, ["alone"])
         cluster.kill(leader)
         for follower in followers:
             cluster.start(follower)
         time.sleep(2 * SESSION_MS / 1e3)
-        assert cluster.leader(TOPIC) in (-1, leader)
+        assert cluster.leader(topic) in (-1, leader)
         cluster.start(leader)
         cluster.wait_until_all_in_sync()
-        assert values(cluster.bootstrap, TOPIC) == ["alone"]
+        assert values(cluster.bootstrap, topic) == ["alone"]
         cluster.assert_replicas_equal()
 
 
 @pytest.mark.spec("CTL-76")
-def test_scenario_17_a_controlled_shutdown_fails_no_produce(
-    ensemble: Ensemble, tmp_path: Path
-) -> None:
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC)
-        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+def test_scenario_17_a_controlled_shutdown_fails_no_produce(shared: SharedCluster) -> None:
+    topic = "scenario-17"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic)
+        with cluster.load(topic, settings=IMPATIENT) as load:
             wait_for_progress(load)
-            leader = cluster.leader(TOPIC)
+            leader = cluster.leader(topic)
             began_ns = time.monotonic_ns()
             load.fault("SIGTERM")
             assert cluster.brokers[leader].terminate() == 0
@@ -218,11 +214,12 @@ def test_scenario_17_a_controlled_shutdown_fails_no_produce(
 
 @pytest.mark.spec("CTL-76")
 def test_scenario_18_no_error_reaches_the_application_in_a_rolling_restart(
-    ensemble: Ensemble, tmp_path: Path
+    shared: SharedCluster,
 ) -> None:
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC)
-        with cluster.load(TOPIC) as load:
+    topic = "scenario-18"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic)
+        with cluster.load(topic) as load:
             wait_for_progress(load)
             cluster.roll(lambda: wait_for_progress(load))
         assert load.failures == []
@@ -253,14 +250,15 @@ def test_scenario_19_a_stopped_follower_leaves_the_in_sync_set_and_comes_back(
 
 @pytest.mark.slow
 def test_scenario_20_a_link_that_passes_in_one_direction_only_acknowledges_nothing_twice(
-    ensemble: Ensemble, tmp_path: Path
+    shared: SharedCluster,
 ) -> None:
-    with ThreeBrokers(ensemble, tmp_path) as cluster:
-        cluster.create_topic(TOPIC)
-        with cluster.load(TOPIC, settings=IMPATIENT) as load:
+    topic = "scenario-20"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic)
+        with cluster.load(topic, settings=IMPATIENT) as load:
             for _ in range(3):
                 wait_for_progress(load)
-                leader = cluster.leader(TOPIC)
+                leader = cluster.leader(topic)
                 deaf = next(id for id in IDS if id != leader)
                 load.fault(f"{deaf} does not hear {leader}")
                 cluster.cut(leader, deaf)

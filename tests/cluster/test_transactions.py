@@ -16,13 +16,10 @@ from tests.asking import FETCH, Line, fetch_fields
 from tests.bad_input.producers import begun, end, ended, init, opened
 from tests.cluster.load import Load, create_topic
 from tests.cluster.process import BrokerProcess, wait_for
-from tests.cluster.transacting import (
-    Copier,
-    Ground,
+from tests.cluster.transacting import Copier, Ground, Topic, Writer
+from tests.cluster.transaction_readers import (
     Reader,
-    Topic,
     Watcher,
-    Writer,
     look_at_logs,
     look_at_offsets,
     read_finally,
@@ -47,7 +44,7 @@ def kill_in_cycles(folder: Path, cycles: int, seed: int) -> list[Event]:
         others: list[threading.Thread] = [
             Reader(ground, TOPICS, committed=True),
             Reader(ground, TOPICS, committed=False),
-            Watcher(ground, TOPICS, SOURCE),
+            Watcher(ground, TOPICS, {SOURCE: SOURCE}),
         ]
         for thread in (*writers, *copiers, *others):
             thread.start()
@@ -90,10 +87,9 @@ def wind_up(
     for thread in (*writers, *copiers, *others):
         thread.join(120)
         assert not thread.is_alive(), thread.name
-    look_at_offsets(ground, looking, SOURCE)
+    look_at_offsets(ground, looking, SOURCE, SOURCE)
     looking.close()
-    with Line(ground.address) as line:
-        wait_for(lambda: look_at_logs(ground, line, TOPICS), 60.0, "open transactions to end")
+    wait_for(lambda: look_at_logs(ground, TOPICS), 60.0, "open transactions to end")
     read_finally(ground, TOPICS)
     assert sum(writer.fenced for writer in writers) > 0, "no zombie was ever fenced"
 
@@ -150,7 +146,7 @@ def test_a_prepared_transaction_waits_through_kills_for_whoever_decides(
         ground = Ground(broker.address)
         topics = [Topic("prepared", 1)]
         with Line(broker.address) as line:
-            wait_for(lambda: look_at_logs(ground, line, topics), what="the markers")
+            wait_for(lambda: look_at_logs(ground, topics), what="the markers")
             fields = {**fetch_fields("prepared"), "isolation_level": 1}
             [part] = line.ask(FETCH, 12, **fields).responses[0].partitions
         assert committed_values(part) == ([b"waits"] if commit else [])

@@ -13,7 +13,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -27,6 +27,7 @@ from tests.cluster.load import Load, create_topic
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.cluster.proxies import Address, Proxies
 from tests.store.zookeeper_server import Ensemble
+from tools.nodes import free_ports
 
 ZOOKEEPER: Final = "zookeeper"
 IDS: Final = (1, 2, 3)
@@ -37,6 +38,7 @@ SETTINGS: Final = {
     "replica.lag.time.max.ms": "1500",
     "replica.fetch.wait.max.ms": "200",
     "replica.fetch.backoff.ms": "100",
+    "replica.high.watermark.checkpoint.interval.ms": "500",
     "controller.socket.timeout.ms": "5000",
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -62,6 +64,10 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
 
 
+def host_of(broker: int) -> str:
+    return f"127.0.0.{broker + 1}"
+
+
 def name_of(broker: int) -> str:
     return f"broker-{broker}"
 
@@ -82,9 +88,10 @@ class ThreeBrokers:
                     **SETTINGS,
                     "broker.id": str(id),
                     "zookeeper.connect": f"{ensemble.address}{self.path}",
+                    "metrics.port": str(free_ports(1, host_of(id))[0]),
                     **(settings or {}),
                 },
-                host=f"127.0.0.{id + 1}",
+                host=host_of(id),
             )
             for id in IDS
         }
@@ -118,8 +125,7 @@ class ThreeBrokers:
         trace: TracebackType | None,
     ) -> None:
         if kind is not None:
-            with suppress(Exception):  # the first error is the one to see
-                print(self.describe(), file=sys.stderr)
+            print(self.describe_if_possible(), file=sys.stderr)
         self._stack.close()
 
     def _route(self) -> None:
@@ -140,10 +146,16 @@ class ThreeBrokers:
     def bootstrap(self) -> str:
         return ",".join(broker.address for broker in self.brokers.values())
 
-    def create_topic(self, topic: str, partitions: int = 3, **settings: str) -> None:
-        """With three replicas each, all of them in sync when this returns."""
+    def create_topic(
+        self, topic: str, partitions: int | list[list[int]] = 3, **settings: str
+    ) -> None:
+        """With three replicas each, all of them in sync when this returns.
+
+        `partitions`: how many, or the replicas of each.
+        """
         create_topic(self.bootstrap, topic, partitions, replicas=3, **settings)
-        self.wait_until_in_sync(topic, partitions)
+        count = partitions if isinstance(partitions, int) else len(partitions)
+        self.wait_until_in_sync(topic, count)
 
     def load(self, topic: str, partitions: int = 3, **options: Any) -> Load:
         return Load(self.bootstrap, topic, partitions, **options)
@@ -221,6 +233,11 @@ class ThreeBrokers:
     def controller_epoch(self) -> int:
         content, _ = self._zookeeper.retry(self._zookeeper.get, f"{self.path}/controller_epoch")
         return int(content)
+
+    def broker_epoch(self, id: int) -> int:
+        """Of the registration that counts now."""
+        stat = self._zookeeper.retry(self._zookeeper.exists, f"{self.path}/brokers/ids/{id}")
+        return -1 if stat is None else int(stat.czxid)
 
     def state(self, topic: str, partition: int = 0) -> PartitionState:
         node = self.node(f"/brokers/topics/{topic}/partitions/{partition}/state")
@@ -322,6 +339,12 @@ class ThreeBrokers:
             assert "Traceback" not in said, (
                 f"broker {id}:\n{said[said.index('Traceback') :][:4000]}"
             )
+
+    def describe_if_possible(self) -> str:
+        try:
+            return self.describe()
+        except Exception as error:  # the first error is the one to see
+            return f"cannot describe the cluster: {error}"
 
     def describe(self) -> str:
         """For a failed test: who lives, who leads, and the last lines of every log."""

@@ -1,4 +1,4 @@
-"""Transactional producers, a pipeline and readers under which a broker is mistreated.
+"""Transactional producers and a pipeline under which a broker is mistreated.
 
 Owns: client threads of librdkafka, and the events of `ottla.testing.history` that they write.
 Never: touches the broker's process.
@@ -6,8 +6,6 @@ Never: touches the broker's process.
 - `Writer`    transactions over all partitions of one topic; some are aborted, some abandoned by a
               life that ends, whose successor fences it while it tries to commit
 - `Copier`    a member of a group that copies a topic to another: consume, transform, produce
-- `Reader`    reads along, in one isolation
-- `Watcher`   what a fetch says of high watermark and last stable offset, and a group's offsets
 """
 
 from __future__ import annotations
@@ -30,24 +28,29 @@ from confluent_kafka import (
 )
 
 from ottla.testing.history import (
-    FINAL,
     Commit,
     Ended,
     Event,
-    OffsetRead,
     Outcome,
-    Poll,
     ProducerInit,
     Send,
 )
-from tests.asking import FETCH, Line, fetch_fields
 from tests.cluster.load import SOON, name_in, value_of
 
 CALL_S: Final = 10.0
 GIVE_UP_S: Final = 120.0
 HANGS_S: Final = 2.0
-"""After which a call of librdkafka that ignores its timeout is given up."""
+"""After which a call of librdkafka that ignores its timeout is given up, on a single broker."""
 TIMEOUT_MS: Final = 60_000
+SESSION_MS: Final = 6_000
+MOVING: Final = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+"""librdkafka reports them, and tries again."""
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
 
@@ -66,10 +69,18 @@ class Topic(str):
 
 
 class Ground:
-    """What all of them share: the broker's address, the history, and the word to stop."""
+    """What all of them share: the brokers' addresses, the history, and the word to stop."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(
+        self,
+        address: str,
+        hangs_s: float = HANGS_S,
+        leader_of: Callable[[str, int], tuple[str, int]] | None = None,
+    ) -> None:
         self.address = address
+        self.hangs_s = hangs_s
+        self.leader_of = leader_of or (lambda topic, partition: (address, -1))
+        """Where a partition is led, and in which epoch, if that is known."""
         self.events: list[Event] = []
         self.failures: list[str] = []
         self.stop = threading.Event()
@@ -213,7 +224,7 @@ class Life:
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        thread.join(HANGS_S)
+        thread.join(self._ground.hangs_s)
         if thread.is_alive():
             raise Gone(f"{self.process} does not reply")
         for failure in raised:
@@ -277,11 +288,34 @@ class Writer(threading.Thread):
         return True
 
 
+def member_settings(ground: Ground, group: str, protocol: str) -> dict[str, Any]:
+    """Of a member that commits when it wants to."""
+    session = {} if protocol == "consumer" else {"session_timeout_ms": SESSION_MS}
+    return ground.settings(
+        group_id=group,
+        group_protocol=protocol,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_wait_max_ms=50,
+        **session,
+    )
+
+
 class Copier(threading.Thread):
     """A member of a group that copies what it reads, with its offsets, in transactions."""
 
-    def __init__(self, ground: Ground, source: Topic, sink: Topic, id: str, dice: Random) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        source: Topic,
+        sink: Topic,
+        id: str,
+        dice: Random,
+        *,
+        protocol: str = "classic",
+    ) -> None:
         super().__init__(name=id, daemon=True)
+        self._protocol = protocol
         self._ground = ground
         self._source = source
         self._sink = sink
@@ -305,16 +339,8 @@ class Copier(threading.Thread):
                 consumer.close()
 
     def _consumer(self) -> Consumer:
-        return Consumer(
-            self._ground.settings(
-                group_id=self._source,
-                enable_auto_commit=False,
-                auto_offset_reset="earliest",
-                isolation_level="read_committed",
-                session_timeout_ms=6_000,
-                fetch_wait_max_ms=50,
-            )
-        )
+        settings = member_settings(self._ground, self._source, self._protocol)
+        return Consumer({**settings, "isolation.level": "read_committed"})
 
     def _copy(self, life: Life, consumer: Consumer) -> None:
         messages = consumer.consume(self._dice.randint(1, 200), 0.05)
@@ -348,134 +374,3 @@ class Copier(threading.Thread):
             except KafkaException as failure:
                 if not failure.args[0].retriable() and failure.args[0].code() >= 0:
                     raise Gone(str(failure)) from None
-
-
-class Reader(threading.Thread):
-    """Reads topics along with everybody, in one isolation."""
-
-    def __init__(self, ground: Ground, topics: Sequence[Topic], *, committed: bool) -> None:
-        super().__init__(name=f"reader-{committed}", daemon=True)
-        self._ground = ground
-        self._topics = topics
-        self._committed = committed
-
-    def run(self) -> None:
-        consumer = reader(self._ground, committed=self._committed)
-        consumer.assign([one for topic in self._topics for one in topic.all()])
-        while not self._ground.stop.is_set():
-            messages = consumer.consume(500, 0.1)
-            self._ground.events += polls(self.name, messages, committed=self._committed)
-        consumer.close()
-
-
-class Watcher(threading.Thread):
-    """Looks at offsets that no client shows: of logs, and of a group."""
-
-    def __init__(self, ground: Ground, topics: Sequence[Topic], group: Topic) -> None:
-        super().__init__(name="watcher", daemon=True)
-        self._ground = ground
-        self._topics = topics
-        self._group = group
-
-    def run(self) -> None:
-        consumer = Consumer(
-            self._ground.settings(group_id=self._group, isolation_level="read_committed")
-        )
-        while not self._ground.stop.wait(0.1):
-            look_at_offsets(self._ground, consumer, self._group)
-            try:
-                with Line(self._ground.address, 5.0) as line:
-                    look_at_logs(self._ground, line, self._topics)
-            except (OSError, AssertionError):
-                continue  # the broker is being mistreated
-        consumer.close()
-
-
-def look_at_offsets(ground: Ground, consumer: Consumer, group: Topic) -> None:
-    began = time.monotonic_ns()
-    try:
-        found = consumer.committed(group.all(), CALL_S)
-    except KafkaException:
-        return
-    now = time.monotonic_ns()
-    ground.events += [
-        OffsetRead(
-            "watcher", group, f"{one.topic}-{one.partition}", max(-1, one.offset), began, now
-        )
-        for one in found
-    ]
-
-
-def look_at_logs(ground: Ground, line: Line, topics: Sequence[Topic]) -> bool:
-    """Note where readers of committed data are held up; whether they are nowhere."""
-    free = True
-    for topic in topics:
-        for index in range(topic.partitions):
-            fields = fetch_fields(topic, 0, partition=index, partition_max_bytes=1)
-            said = line.ask(FETCH, 12, **{**fields, "isolation_level": 1})
-            [part] = said.responses[0].partitions
-            if part.high_watermark < 0:
-                free = False
-                continue
-            free = free and part.last_stable_offset == part.high_watermark
-            seen = Poll(
-                "watcher", f"{topic}-{index}", 0, (), part.high_watermark, -1, True,
-                part.last_stable_offset, time.monotonic_ns(),
-            )  # fmt: skip
-            ground.events.append(seen)
-    return free
-
-
-def reader(ground: Ground, *, committed: bool, **more: Any) -> Consumer:
-    return Consumer(
-        ground.settings(
-            group_id="nobody",
-            enable_auto_commit=False,
-            isolation_level="read_committed" if committed else "read_uncommitted",
-            fetch_wait_max_ms=50,
-            auto_offset_reset="error",
-            check_crcs=True,
-            **more,
-        )
-    )
-
-
-def polls(process: str, messages: Sequence[Message], *, committed: bool) -> list[Event]:
-    found: dict[str, list[tuple[int, str]]] = {}
-    for message in messages:
-        error = message.error()
-        if error is not None:
-            assert error.retriable() or error.code() < 0, error
-            continue
-        where = f"{message.topic()}-{message.partition()}"
-        name = name_in(message.value() or b"")
-        found.setdefault(where, []).append((message.offset() or 0, name))
-    return [
-        Poll(process, where, 0, tuple(records), committed=committed)
-        for where, records in found.items()
-    ]
-
-
-def read_finally(ground: Ground, topics: Sequence[Topic]) -> None:
-    """Everything up to the end, once for each isolation, by process `FINAL`."""
-    everything = [one for topic in topics for one in topic.all()]
-    for committed in (False, True):
-        consumer = reader(ground, committed=committed, enable_partition_eof=True)
-        consumer.assign(everything)
-        left = {(one.topic, one.partition) for one in everything}
-        ground.events += [
-            Poll(FINAL, f"{topic}-{partition}", 0, (), committed=committed)
-            for topic, partition in left
-        ]
-        deadline = time.monotonic() + GIVE_UP_S
-        while left:
-            assert time.monotonic() < deadline, f"{left} have no end"
-            messages = consumer.consume(5_000, 0.1)
-            left -= {(str(one.topic()), one.partition() or 0) for one in messages if _is_end(one)}
-            ground.events += polls(FINAL, messages, committed=committed)
-        consumer.close()
-
-
-def _is_end(message: Message) -> bool:
-    error = message.error()
-    return error is not None and error.code() == KafkaError._PARTITION_EOF

@@ -27,6 +27,10 @@ def test_a_failed_disk_takes_only_its_own_replicas_offline() -> None:
     play("log_directory_fails")
 
 
+def test_a_replica_with_a_corrupt_log_is_told_to_follow_as_soon_as_another_leads() -> None:
+    play("corrupt_log")
+
+
 @pytest.mark.spec("CTL-38")
 def test_a_broker_that_fell_behind_hears_everything_once_more() -> None:
     play("conflict_and_backlog")

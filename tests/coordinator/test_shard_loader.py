@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.shard_loader import ONE_BY_ONE, TURN, LoadRange
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records import legacy
@@ -35,7 +36,7 @@ def test_every_record_is_replayed_and_kinds_that_are_not_known_are_passed_over(
             assert (await outcome).error_code is ErrorCode.invalid_topic_exception
             partition = made.side.hosted.get(OFFSETS)
             partition.log.config = made.side.config.topic("plain")
-            partition.log.append(strange, leader_epoch=0, now_ms=0)
+            partition.log.append(strange, leader_epoch=0, now_ms=WallMs(0))
             await made.commit(5_000, "g1")
             await made.side.follow(OFFSETS, epoch=1)
             await made.side.lead(OFFSETS, epoch=2)
@@ -152,7 +153,7 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated() -> None:
         async with coordinating() as made:
             garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
             partition = made.side.hosted.get(OFFSETS)
-            partition.log.append(garbage, leader_epoch=0, now_ms=0)
+            partition.log.append(garbage, leader_epoch=0, now_ms=WallMs(0))
             await made.side.follow(OFFSETS, epoch=1)
             await made.side.lead(OFFSETS, epoch=2)
             await made.side.settle()
@@ -170,7 +171,7 @@ def test_a_partition_that_failed_to_load_is_loaded_again_after_a_while() -> None
             if Unlucky.failures:
                 Unlucky.failures -= 1
                 raise RuntimeError("a bug")
-            return super().loaded(now)
+            return super().loaded(WallMs(now))
 
     async def story() -> None:
         async with coordinating() as made:
@@ -198,7 +199,7 @@ def test_a_partition_that_is_lost_is_not_loaded_again() -> None:
     async def story() -> None:
         async with coordinating() as made:
             garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
-            made.side.hosted.get(OFFSETS).log.append(garbage, leader_epoch=0, now_ms=0)
+            made.side.hosted.get(OFFSETS).log.append(garbage, leader_epoch=0, now_ms=WallMs(0))
             await made.side.follow(OFFSETS, epoch=1)
             await made.side.lead(OFFSETS, epoch=2)
             await made.side.settle()

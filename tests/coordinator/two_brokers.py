@@ -31,6 +31,7 @@ from ottla.coordinator.txn.state import Producer
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Log
 from ottla.metadata.image import BrokerMetadata, PartitionMetadata, Update
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.net.broker_link import LinkReply
@@ -182,7 +183,7 @@ class TwoBrokers:
         while there.end_offset < here.end_offset:
             read = here.read(there.end_offset, 1 << 20, end=here.end_offset, min_one=True)
             assert read.slice is not None
-            append_as_follower(there, read.slice.read(), 0)
+            append_as_follower(there, read.slice.read(), WallMs(0))
 
     async def lead(
         self, leader: BrokerId, *keys: TopicPartition, replicas: tuple[BrokerId, ...] = BOTH

@@ -57,7 +57,6 @@ NOT_HOPS: Final = {
     "controller/state.py",
     "coordinator/group/draft.py",
     "log/directories/partition_metadata.py",
-    "log/segment/file_names.py",
     "net/limits.py",
     "replica/environment.py",
     "replica/partition_fetch.py",

@@ -33,7 +33,7 @@ from ottla.controller.state import BrokerState
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
+from ottla.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicPartition
 from ottla.model.metrics import Registry
 from ottla.net.broker_link import LinkReply
 from ottla.net.request_slot import Peer
@@ -108,6 +108,11 @@ class FakeReplicas:
             if stop.delete:
                 self.deleted.append(stop.key)
         return codes
+
+    async def delete_reassigned(
+        self, is_elsewhere: Callable[[TopicPartition, TopicId | None], bool]
+    ) -> None:
+        """Of earlier runs there are no logs here."""
 
 
 @dataclass

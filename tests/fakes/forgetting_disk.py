@@ -131,11 +131,12 @@ def _apply(entries: dict[str, Node], changes: dict[str, Node | None]) -> None:
 class _OpenInode:
     """An open file of one life of the process."""
 
-    __slots__ = ("_disk", "_life", "inode")
+    __slots__ = ("_disk", "_life", "_path", "inode")
 
-    def __init__(self, disk: ForgettingDisk, inode: Inode) -> None:
+    def __init__(self, disk: ForgettingDisk, inode: Inode, path: Path) -> None:
         self._disk = disk
         self._life = disk.life
+        self._path = path
         self.inode = inode
 
     def fileno(self) -> int:
@@ -147,11 +148,13 @@ class _OpenInode:
 
     def sync(self) -> None:
         self.check()
-        self._disk.syncs += 1
-        if self._disk.sync_error is not None:
-            raise self._disk.sync_error
+        self._disk.count_sync(self._path)
         if self._disk.honest:
             self.inode.sync()
+
+    def take_room(self, size: int) -> None:
+        self.check()
+        self._disk.take_room(size, self._path)
 
     def check(self) -> None:
         if self._life != self._disk.life:
@@ -161,18 +164,17 @@ class _OpenInode:
 class _ForgettingFile:
     __slots__ = ("_disk", "_open")
 
-    def __init__(self, disk: ForgettingDisk, inode: Inode) -> None:
+    def __init__(self, disk: ForgettingDisk, inode: Inode, path: Path) -> None:
         self._disk = disk
-        self._open = _OpenInode(disk, inode)
+        self._open = _OpenInode(disk, inode, path)
 
     @property
     def size(self) -> int:
         return len(self._open.inode.data)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
-        self._open.check()
         content = b"".join(buffers)
-        self._disk.take_room(len(content))
+        self._open.take_room(len(content))
         self._open.inode.data += content
         self._open.inode.mtime_ms = self._disk.now_ms()
 
@@ -216,7 +218,8 @@ class ForgettingDisk:
     """Files in memory with a seed for every misfortune.
 
     `capacity_bytes` makes writes fail with ENOSPC beyond it; `sync_error` makes every sync fail;
-    a disk that is not `honest` says that files were synced and does nothing.
+    below `failed_directory` every write and sync fails; a disk that is not `honest` says that files
+    were synced and does nothing.
     """
 
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
@@ -226,6 +229,7 @@ class ForgettingDisk:
         self.written_bytes = 0
         self.capacity_bytes: int | None = None
         self.sync_error: OSError | None = None
+        self.failed_directory: Path | None = None
         self.honest = True
         self._root = Folder()
         self._locks: set[Path] = set()
@@ -254,7 +258,31 @@ class ForgettingDisk:
                 else:
                     node.sync()
 
-    def take_room(self, size: int) -> None:
+    def wipe(self) -> None:
+        """Somebody puts in an empty disk."""
+        self.kill()
+        self._root = Folder()
+
+    @property
+    def is_broken(self) -> bool:
+        faults = (self.sync_error, self.capacity_bytes, self.failed_directory)
+        return any(fault is not None for fault in faults)
+
+    def mend(self) -> None:
+        self.sync_error = self.capacity_bytes = self.failed_directory = None
+
+    def count_sync(self, path: Path) -> None:
+        self.syncs += 1
+        if self.sync_error is not None:
+            raise self.sync_error
+        self._check_directory(path)
+
+    def _check_directory(self, path: Path) -> None:
+        if self.failed_directory is not None and path.is_relative_to(self.failed_directory):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    def take_room(self, size: int, path: Path) -> None:
+        self._check_directory(path)
         if self.capacity_bytes is not None and self.written_bytes + size > self.capacity_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.written_bytes += size
@@ -267,22 +295,20 @@ class ForgettingDisk:
         if node is None:
             node = Inode(self.now_ms())
             folder.change({path.name: node})
-        return _ForgettingFile(self, _file(node, path))
+        return _ForgettingFile(self, _file(node, path), path)
 
     def open_read(self, path: Path) -> File:
-        return _ForgettingFile(self, self._inode(path))
+        return _ForgettingFile(self, self._inode(path), path)
 
     def read(self, path: Path) -> bytes:
         return bytes(self._inode(path).data)
 
     def replace(self, path: Path, content: bytes, *, sync: bool = True) -> None:
-        self.take_room(len(content))
+        self.take_room(len(content), path)
         inode = Inode(self.now_ms())
         inode.data += content
         if sync:
-            self.syncs += 1
-            if self.sync_error is not None:
-                raise self.sync_error
+            self.count_sync(path)
             inode.sync()
         folder = self._folder(path.parent)
         temporary = path.name + ".tmp"
@@ -292,6 +318,7 @@ class ForgettingDisk:
             folder.sync()
 
     def rename(self, old: Path, new: Path) -> None:
+        self._check_directory(new)
         source, target = self._folder(old.parent), self._folder(new.parent)
         node = source.entries.get(old.name)
         if node is None:
@@ -312,6 +339,7 @@ class ForgettingDisk:
             self._folder(path.parent).change({path.name: None})
 
     def mkdir(self, path: Path) -> None:
+        self._check_directory(path)
         folder = self._root
         for name in _names(path):
             node = folder.entries.get(name)
@@ -323,9 +351,7 @@ class ForgettingDisk:
             folder = node
 
     def sync_dir(self, path: Path) -> None:
-        self.syncs += 1
-        if self.sync_error is not None:
-            raise self.sync_error
+        self.count_sync(path)
         self._folder(path).sync()
 
     def list(self, path: Path) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ottla.model.clock import MonoMs, WallMs
+
 
 class ManualClock:
     """Shows what the test has set."""
@@ -14,11 +16,11 @@ class ManualClock:
     def mono_ns(self) -> int:
         return self.ns
 
-    def mono_ms(self) -> int:
-        return self.ns // 1_000_000
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.ns // 1_000_000)
 
-    def wall_ms(self) -> int:
-        return self.ns // 1_000_000
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.ns // 1_000_000)
 
 
 class Wake:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from ottla.model.clock import MonoMs, WallMs
+
 Result = TypeVar("Result")
 
 
@@ -32,11 +34,11 @@ class LoopClock:
     def mono_ns(self) -> int:
         return round(asyncio.get_running_loop().time() * 1e9)
 
-    def mono_ms(self) -> int:
-        return self.mono_ns() // 1_000_000
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.mono_ns() // 1_000_000)
 
-    def wall_ms(self) -> int:
-        return self.mono_ms() + 1_700_000_000_000
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.mono_ms() + 1_700_000_000_000)
 
 
 def run(work: Coroutine[Any, Any, Result], limit_s: float = 3_600) -> Result:

@@ -11,6 +11,7 @@ from ottla.config.topic import TopicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import Log
 from ottla.log.recovery.startup_scan import StartupScan
+from ottla.model.clock import WallMs
 from ottla.model.ids import BrokerId
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord, read_records
@@ -40,7 +41,7 @@ def started(
 def write(log: Log, *values: bytes, leader_epoch: int = 0) -> None:
     for value in values:
         batch = build([NewRecord(b"k", value, (), 5)])
-        log.append(batch, leader_epoch=leader_epoch, now_ms=1_000_000)
+        log.append(batch, leader_epoch=leader_epoch, now_ms=WallMs(1_000_000))
     log.raise_high_watermark(log.end_offset)
 
 

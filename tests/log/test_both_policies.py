@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ottla.log.segment_deletion import delete_old_segments
-from tests.log.compaction.test_cleaner import Compacted
+from ottla.model.clock import WallMs
+from tests.log.compacted_log import Compacted
 
 HOUR = 3_600_000
 
@@ -20,7 +21,7 @@ def a_cleaned_log(folder: Path, policy: str) -> Compacted:
         log.roll()
     log.clean()
     assert [record.value for record in log.records()] == [b"new"]
-    log.now_ms += 24 * HOUR
+    log.now_ms = WallMs(log.now_ms + 24 * HOUR)
     return log
 
 

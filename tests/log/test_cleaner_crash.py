@@ -14,7 +14,7 @@ from ottla.log.log import Log
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
 from ottla.log.stored_batch import walk_whole
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.compaction.test_cleaner import Compacted
+from tests.log.compacted_log import Compacted
 
 pytestmark = pytest.mark.spec("LOG-36", "LOG-38", "LOG-66", "LOG-71")
 

@@ -18,8 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from ottla.log.compaction.cleaner import CleanerMemory, SegmentSwap
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
+from ottla.model.clock import WallMs
 from ottla.protocol.records.control import ControlType
-from tests.log.compaction.test_cleaner import FOLDER, HOUR, Compacted, latest
+from tests.log.compacted_log import FOLDER, HOUR, Compacted, latest
 from tests.log.test_cleaner_crash import FusedDisk, PowerCut
 
 KEYS = (b"a", b"b", b"c", b"d")
@@ -89,7 +90,7 @@ class CompactedLife(RuleBasedStateMachine):
 
     @rule(pause_ms=st.integers(1, HOUR))
     def wait(self, pause_ms: int) -> None:
-        self.compacted.now_ms += pause_ms
+        self.compacted.now_ms = WallMs(self.compacted.now_ms + pause_ms)
 
     @rule()
     def flush(self) -> None:
@@ -117,7 +118,7 @@ class CompactedLife(RuleBasedStateMachine):
         with suppress(PowerCut):
             for step in cleaning.steps():
                 if isinstance(step, SegmentSwap):
-                    step.perform(self.compacted.now_ms)
+                    step.perform(WallMs(self.compacted.now_ms))
                     self.flushed = max(self.flushed, self.compacted.log.recovery_point)
         self.disk.fuse = None
         self.restart(seed)
@@ -140,7 +141,7 @@ class CompactedLife(RuleBasedStateMachine):
             self.disk.crash(seed)
         old = self.compacted.log
         known = CheckpointedState(clean=False, recovery_point=self.recovery_point)
-        place = LogLocation(self.disk, Random(1), self.compacted.now_ms)
+        place = LogLocation(self.disk, Random(1), WallMs(self.compacted.now_ms))
         log = load(old.partition, FOLDER, old.config, place, known)
         log.raise_high_watermark(log.end_offset)
         self.compacted.log = log

@@ -8,9 +8,10 @@ from ottla.log.dump.dump import dump
 from ottla.log.dump.rows import DumpError, DumpOptions
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
 from ottla.log.stored_batch import StoredBatch, walk_whole
+from ottla.model.clock import WallMs
 from ottla.protocol.records.control import ControlType
 from ottla.protocol.records.record import read_records
-from tests.log.compaction.test_cleaner import FOLDER, HOUR, Compacted, files, in_memory
+from tests.log.compacted_log import FOLDER, HOUR, Compacted, files, in_memory
 
 
 def empty_batches(compacted: Compacted) -> list[int]:
@@ -74,7 +75,7 @@ def test_the_last_batch_that_may_be_compacted_stays_until_others_follow_it() -> 
     compacted.put((b"a", None))
     compacted.roll()
     compacted.clean()
-    compacted.now_ms += 2 * HOUR
+    compacted.now_ms = WallMs(compacted.now_ms + 2 * HOUR)
     compacted.clean()
     assert empty_batches(compacted) == [1], "nothing else says how far the log reaches"
     compacted.put((b"b", b"1"))
@@ -101,7 +102,7 @@ def test_the_indexes_of_a_compacted_log_fit_it() -> None:
     compacted = Compacted(FOLDER, in_memory())
     compacted.log.config = compacted.log.config.changed(index_interval_bytes=0)
     for n in range(60):
-        compacted.now_ms += 1
+        compacted.now_ms = WallMs(compacted.now_ms + 1)
         value = None if n % 7 == 0 else b"%d" % n
         compacted.put((b"k%d" % (n % 9), value), producer=n % 3 - 1)
         if n % 10 == 9:

@@ -26,7 +26,9 @@ def follow(log: Log, content: bytes) -> None:
 def test_offsets_and_epochs_stay_as_the_leader_set_them() -> None:
     log = Workbench().create()
     appended = append_as_follower(
-        log, at(0, b"a", epoch=2) + at(1, b"b", b"c", epoch=2) + at(7, b"d", epoch=5), NOW_MS
+        log,
+        at(0, b"a", epoch=2) + at(1, b"b", b"c", epoch=2) + at(7, b"d", epoch=5),
+        NOW_MS,
     )
     assert (appended.first_offset, appended.last_offset, appended.count) == (0, 7, 4)
     assert [record.offset for record in stored(log)] == [0, 1, 2, 7]

@@ -12,6 +12,7 @@ from ottla.log.log import Origin
 from ottla.log.segment_deletion import delete_old_segments
 from ottla.log.stored_batch import walk_whole
 from ottla.log.validate import analyse
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.records.batch import crc_ok, read_header, walk
 from ottla.protocol.records.compression import Codec
@@ -51,7 +52,7 @@ def test_a_client_batch_is_stored_byte_for_byte_but_for_its_place() -> None:
 @pytest.mark.spec("REC-10", "REC-31")
 def test_append_time_is_told_and_stored() -> None:
     log = Workbench(message_timestamp_type="LogAppendTime").create()
-    appended = log.append(batch(A, timestamp=5), leader_epoch=0, now_ms=NOW_MS + 3)
+    appended = log.append(batch(A, timestamp=5), leader_epoch=0, now_ms=WallMs(NOW_MS + 3))
     assert appended.append_time_ms == NOW_MS + 3
     assert [record.timestamp for record in stored(log)] == [NOW_MS + 3]
     assert log.segments.active.max_timestamp == NOW_MS + 3
@@ -91,7 +92,7 @@ def test_a_repeated_batch_is_answered_with_its_first_place_and_not_written() -> 
     sent = batch(A, B, producer_id=3, producer_epoch=0, base_sequence=0)
     first = log.append(sent, leader_epoch=0, now_ms=NOW_MS)
     size = log.size
-    again = log.append(sent, leader_epoch=0, now_ms=NOW_MS + 50)
+    again = log.append(sent, leader_epoch=0, now_ms=WallMs(NOW_MS + 50))
     assert again.duplicate
     assert not first.duplicate
     assert (again.first_offset, again.last_offset) == (0, 1)
@@ -102,7 +103,7 @@ def test_a_repeat_keeps_the_append_time_of_the_first() -> None:
     log = Workbench(message_timestamp_type="LogAppendTime").create()
     sent = batch(A, producer_id=3, producer_epoch=0, base_sequence=0)
     log.append(sent, leader_epoch=0, now_ms=NOW_MS)
-    assert log.append(sent, leader_epoch=0, now_ms=NOW_MS + 50).append_time_ms == NOW_MS
+    assert log.append(sent, leader_epoch=0, now_ms=WallMs(NOW_MS + 50)).append_time_ms == NOW_MS
 
 
 @pytest.mark.parametrize(
@@ -262,8 +263,8 @@ def test_a_slice_still_reads_after_its_segment_has_gone() -> None:
     add(log, A)
     part = log.read(0, 100, end=1, min_one=True).slice
     log.raise_high_watermark(1)
-    delete_old_segments(log, NOW_MS + 10**9)
-    log.deleted_segments.purge(NOW_MS + 10**10)
+    delete_old_segments(log, WallMs(NOW_MS + 10**9))
+    log.deleted_segments.purge(WallMs(NOW_MS + 10**10))
     assert part is not None
     assert read_values(part.read()) == [A]
 
@@ -307,7 +308,10 @@ def test_the_last_stable_offset_waits_for_open_transactions_and_their_markers() 
     log.raise_high_watermark(3)
     assert log.last_stable_offset == 1
     log.append(
-        marker(ControlType.ABORT, 5), leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR
+        marker(ControlType.ABORT, 5),
+        leader_epoch=0,
+        now_ms=NOW_MS,
+        origin=Origin.COORDINATOR,
     )
     assert log.last_stable_offset == 1
     log.raise_high_watermark(4)

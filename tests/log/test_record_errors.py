@@ -8,13 +8,14 @@ from ottla.config.topic import TopicConfig
 from ottla.log import record_errors
 from ottla.log.record_errors import RecordError, RecordRules, RefusedRecords, may_refuse
 from ottla.log.validate import analyse, rewrite
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord
 
-NOW = 1_700_000_000_000
+NOW = WallMs(1_700_000_000_000)
 HOUR = 3_600_000
 PARTITION = TopicPartition("orders", 3)
 COMPACT = TopicConfig(cleanup_policy=("compact",))

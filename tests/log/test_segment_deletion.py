@@ -12,6 +12,7 @@ from ottla.log.log import Log
 from ottla.log.segment.segment import Segment, SegmentPosition
 from ottla.log.segment_deletion import delete_old_segments, replace_segments
 from ottla.log.stored_batch import walk_whole
+from ottla.model.clock import WallMs
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import NOW_MS, Workbench, add, stored, values
 
@@ -38,8 +39,8 @@ def test_old_segments_are_renamed_first_and_removed_when_their_delay_is_over() -
     assert delete_old_segments(log, NOW_MS) == 2
     assert (log.start_offset, values(log)) == (2, [b"2", b"3", b"4"])
     assert "00000000000000000001.log.deleted" in on.names()
-    assert log.deleted_segments.purge(NOW_MS + 59_999) == 0
-    assert log.deleted_segments.purge(NOW_MS + 60_000) == 2
+    assert log.deleted_segments.purge(WallMs(NOW_MS + 59_999)) == 0
+    assert log.deleted_segments.purge(WallMs(NOW_MS + 60_000)) == 2
     assert not any(name.endswith(".deleted") for name in on.names())
     assert not any(name.startswith("00000000000000000001.") for name in on.names())
 

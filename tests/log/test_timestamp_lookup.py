@@ -11,6 +11,7 @@ from ottla.log.follower_append import append_as_follower
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.log import Log, Origin
 from ottla.log.timestamp_lookup import max_timestamp_offset, offset_for_timestamp
+from ottla.model.clock import WallMs
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import CorruptBatch, build
 from ottla.protocol.records.compression import Codec
@@ -68,8 +69,8 @@ def test_an_empty_log_has_no_times() -> None:
 @pytest.mark.spec("REC-31", "REC-32")
 def test_append_time_is_the_time_of_every_record() -> None:
     log = Workbench(message_timestamp_type="LogAppendTime").create()
-    log.append(batch(b"a", b"b", timestamp=3), leader_epoch=0, now_ms=100)
-    log.append(batch(b"c", timestamp=9_000), leader_epoch=0, now_ms=200)
+    log.append(batch(b"a", b"b", timestamp=3), leader_epoch=0, now_ms=WallMs(100))
+    log.append(batch(b"c", timestamp=9_000), leader_epoch=0, now_ms=WallMs(200))
     assert offset_for_timestamp(log, 101) == (200, 2, 0)
     assert offset_for_timestamp(log, 50) == (100, 0, 0)
     assert max_timestamp_offset(log) == (200, 2, 0)

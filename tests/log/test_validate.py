@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ottla.config.topic import TopicConfig
 from ottla.log import validate
 from ottla.log.validate import Analysis, Origin, RefusedRecords, analyse, rewrite, stamped_head
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build, compute_crc, crc_ok, read_header
@@ -25,7 +26,7 @@ from ottla.protocol.records.record import (
     validate_records,
 )
 
-NOW = 1_700_000_000_000
+NOW = WallMs(1_700_000_000_000)
 RECORDS = [NewRecord(b"k", b"value", timestamp=NOW + at) for at in range(3)]
 GOOD = build(RECORDS)
 FULL = TopicConfig(record_validation="full")
@@ -278,7 +279,7 @@ def test_timestamps_must_be_near_our_own(stamp: int, code: ErrorCode, mode: str)
 @pytest.mark.spec("REC-10", "REC-19", "REC-34")
 def test_append_time_changes_the_header_and_nothing_else() -> None:
     config = FULL.changed(message_timestamp_type="LogAppendTime")
-    analysis = analyse(GOOD, config, now_ms=NOW + 9_000_000)
+    analysis = analyse(GOOD, config, now_ms=WallMs(NOW + 9_000_000))
     assert analysis.restamped
     head = stamped_head(analysis, base_offset=40, leader_epoch=6)
     batch = head + GOOD[61:]
@@ -334,7 +335,7 @@ def test_a_topic_codec_is_applied_and_the_records_stay_the_same(source: Codec, t
 def test_a_recompressed_batch_carries_our_time_where_the_topic_wants_it() -> None:
     config = TopicConfig(compression_type="lz4", message_timestamp_type="LogAppendTime")
     analysis = analyse(build(RECORDS), config, now_ms=NOW)
-    again = rewrite(analysis, config, NOW + 5)
+    again = rewrite(analysis, config, WallMs(NOW + 5))
     assert again.header.timestamp_type == 1
     assert again.header.max_timestamp == NOW + 5
 

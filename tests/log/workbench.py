@@ -12,6 +12,7 @@ from ottla.log.files import Disk
 from ottla.log.log import Log
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, create, load
 from ottla.log.stored_batch import walk_whole
+from ottla.model.clock import WallMs
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord, Record, read_records
@@ -21,7 +22,7 @@ PARTITION = TopicPartition("orders", 3)
 TOPIC_ID = UUID("5b9a2f4e-7c11-4d2a-9b67-1f0e2d3c4b5a")
 ROOT = Path("/data")
 DIR = ROOT / "orders-3"
-NOW_MS = 1_700_000_000_000
+NOW_MS = WallMs(1_700_000_000_000)
 
 
 class Workbench:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from ottla.metadata.cache import KINDS, SPARE, DerivedValues
-from ottla.metadata.image import DELETED, BrokerMetadata, Endpoint, Image, PartitionMetadata, Update
+from ottla.metadata.image import (
+    DELETED,
+    BrokerMetadata,
+    Endpoint,
+    Image,
+    PartitionMetadata,
+    TopicMetadata,
+    Update,
+)
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicId, TopicPartition
+from ottla.protocol.encode import Encoded
 
 ME = BrokerId(1)
 HERE = BrokerMetadata(ME, {"PLAINTEXT": Endpoint("here", 9092)})
@@ -26,6 +35,10 @@ def updated(
     return image.changed_by(Update(ME, ControllerEpoch(1), brokers, changes))[0]
 
 
+def _encoded(name: str, topic: TopicMetadata) -> Encoded:
+    return Encoded(f"{name} {len(topic.partitions)}".encode())
+
+
 class Maker:
     """Counts what it makes."""
 
@@ -40,8 +53,8 @@ class Maker:
         for name, topic in image.topics.items():
             if cached.find(name, topic) is None:
                 self.computed.append(name)
-                cached.put(name, topic, (name, len(topic.partitions)))
-            assert cached.find(name, topic) == (name, len(topic.partitions))
+                cached.put(name, topic, _encoded(name, topic))
+            assert cached.find(name, topic) == _encoded(name, topic)
         return self.computed[:]
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from ottla.log.compaction.cleaner import SegmentSwap
 from ottla.log.directories.checkpoint_file import CLEANED_OFFSETS, RECOVERY_POINTS, read_offsets
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import LeaderEpoch, TopicPartition
+from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.partition import HostedPartition
 from ottla.replica.transitions import PartitionStop
-from tests.fakes.data_side import TP, DataSide, data_side
+from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
 from tests.log.hosting import values
 
 COMPACT = {"log.cleanup.policy": "compact", "log.cleaner.min.cleanable.ratio": "0.01"}
@@ -67,7 +68,7 @@ async def test_before_a_segment_is_replaced_it_is_written_down_that_the_log_is_o
 
         def perform(swap: SegmentSwap, now_ms: int) -> None:
             told.append(read_offsets(side.disk, path)[TP])
-            replace(swap, now_ms)
+            replace(swap, WallMs(now_ms))
 
         replace = SegmentSwap.perform
         monkeypatch.setattr(SegmentSwap, "perform", perform)
@@ -190,6 +191,22 @@ async def test_rot_makes_one_log_uncleanable_and_the_rest_go_on() -> None:
         fresh = await fill(side)
         await loop_of(side).compact_one()
         assert cleaned(side, fresh) == 6, "another topic, though of the same name"
+
+
+@pytest.mark.parametrize("isr", [(ME, OTHER), (ME,)], ids=["two in sync", "alone"])
+async def test_rot_found_by_compaction_gives_up_a_log_that_another_replica_has(
+    isr: tuple[BrokerId, ...],
+) -> None:
+    async with data_side({**COMPACT, "min.insync.replicas": "1"}) as side:
+        partition = await side.lead(replicas=(ME, OTHER), isr=isr)
+        await fill(side)
+        partition.log.set_high_watermark(partition.log.end_offset)
+        path = partition.log.segments.first.files.path()
+        content = bytearray(side.disk.read(path))
+        content[70] ^= 1
+        side.disk.replace(path, bytes(content))
+        await loop_of(side).compact_one()
+        assert (side.hosted.offline == {TP}) is (len(isr) > 1)
 
 
 @pytest.mark.parametrize("good_writes", range(4))

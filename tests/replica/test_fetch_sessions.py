@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicPartition
 from ottla.protocol.hot import FetchedPartition
@@ -55,15 +56,15 @@ def opened(
     cache: FetchSessions, *wanted: PartitionFetch, now_ms: int = 0, privileged: bool = False
 ) -> int:
     """A session in which everything wanted has been answered once."""
-    fetching = cache.begin(ask(0, 0, list(wanted), privileged=privileged), now_ms)
-    session_id, shown = fetching.finish([got(one) for one in wanted], now_ms)
+    fetching = cache.begin(ask(0, 0, list(wanted), privileged=privileged), MonoMs(now_ms))
+    session_id, shown = fetching.finish([got(one) for one in wanted], MonoMs(now_ms))
     assert len(shown) == len(wanted), "the first reply is full"
     return session_id
 
 
 def refusal(cache: FetchSessions, asked: FetchSessionRequest) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
-        cache.begin(asked, 0)
+        cache.begin(asked, MonoMs(0))
     return caught.value.code
 
 
@@ -72,7 +73,7 @@ def test_an_incremental_fetch_reads_all_partitions_though_it_lists_none() -> Non
     cache = sessions()
     session_id = opened(cache, want(0), want(1))
     assert session_id > 0
-    again = cache.begin(ask(session_id, 1, []), 0)
+    again = cache.begin(ask(session_id, 1, []), MonoMs(0))
     assert [one.key.partition for one in again.requests] == [0, 1]
 
 
@@ -80,7 +81,7 @@ def test_an_incremental_fetch_reads_all_partitions_though_it_lists_none() -> Non
 def test_what_changed_replaces_what_was_remembered_and_forgotten_ones_go() -> None:
     cache = sessions()
     session_id = opened(cache, want(0), want(1))
-    again = cache.begin(ask(session_id, 1, [want(0, 9), want(2)], [want(1)]), 0)
+    again = cache.begin(ask(session_id, 1, [want(0, 9), want(2)], [want(1)]), MonoMs(0))
     assert [(one.key.partition, one.offset) for one in again.requests] == [(0, 9), (2, 0)]
 
 
@@ -97,7 +98,7 @@ def test_what_changed_replaces_what_was_remembered_and_forgotten_ones_go() -> No
 def test_only_news_is_said_again(reply: dict[str, int], is_said: bool) -> None:
     cache = sessions()
     session_id = opened(cache, want(0))
-    again = cache.begin(ask(session_id, 1, []), 0)
+    again = cache.begin(ask(session_id, 1, []), MonoMs(0))
     _, shown = again.finish([got(again.requests[0], **reply)], 0)  # type: ignore[arg-type]
     assert bool(shown) is is_said
 
@@ -111,17 +112,17 @@ def test_an_error_is_said_until_it_is_gone_and_its_end_is_said_too() -> None:
         (3, ErrorCode.none, True),
         (4, ErrorCode.none, False),
     ]:
-        again = cache.begin(ask(session_id, epoch, []), 0)
-        _, shown = again.finish([got(again.requests[0], code=code)], 0)
+        again = cache.begin(ask(session_id, epoch, []), MonoMs(0))
+        _, shown = again.finish([got(again.requests[0], code=code)], MonoMs(0))
         assert bool(shown) is is_said, epoch
 
 
 def test_a_partition_that_gave_data_is_served_last_next_time() -> None:
     cache = sessions()
     session_id = opened(cache, want(0), want(1))
-    again = cache.begin(ask(session_id, 1, []), 0)
-    again.finish([got(again.requests[0], size=9), got(again.requests[1])], 0)
-    after = cache.begin(ask(session_id, 2, []), 0)
+    again = cache.begin(ask(session_id, 1, []), MonoMs(0))
+    again.finish([got(again.requests[0], size=9), got(again.requests[1])], MonoMs(0))
+    after = cache.begin(ask(session_id, 2, []), MonoMs(0))
     assert [one.key.partition for one in after.requests] == [1, 0]
 
 
@@ -145,23 +146,23 @@ def test_the_epoch_wraps_to_one() -> None:
     cache = sessions()
     session_id = opened(cache, want(0))
     cache._sessions[session_id].epoch = MAX_INT32
-    cache.begin(ask(session_id, MAX_INT32, []), 0)
-    cache.begin(ask(session_id, 1, []), 0)
+    cache.begin(ask(session_id, MAX_INT32, []), MonoMs(0))
+    cache.begin(ask(session_id, 1, []), MonoMs(0))
 
 
 @pytest.mark.spec("WIRE-25")
 def test_epoch_minus_one_ends_the_session_and_fetches_in_full() -> None:
     cache = sessions()
     session_id = opened(cache, want(0))
-    final = cache.begin(ask(session_id, -1, [want(3)]), 0)
-    assert final.finish([got(final.requests[0])], 0)[0] == 0
+    final = cache.begin(ask(session_id, -1, [want(3)]), MonoMs(0))
+    assert final.finish([got(final.requests[0])], MonoMs(0))[0] == 0
     assert len(cache) == 0
 
 
 def test_a_session_without_partitions_ends() -> None:
     cache = sessions()
     session_id = opened(cache, want(0))
-    empty = cache.begin(ask(session_id, 1, [], [want(0)]), 0)
+    empty = cache.begin(ask(session_id, 1, [], [want(0)]), MonoMs(0))
     assert empty.requests == []
     assert len(cache) == 0
 
@@ -190,7 +191,7 @@ def test_the_memory_of_sessions_is_bounded_and_without_any_a_fetch_is_in_full() 
     first = opened(cache, *(want(index) for index in range(9)))
     assert opened(cache, want(0), want(1)) == 0, "no room: fetch in full"
     assert cache.memory_bytes == 9 * (PARTITION_BYTES + 1)
-    cache.begin(ask(first, 1, [want(9)]), 0)
+    cache.begin(ask(first, 1, [want(9)]), MonoMs(0))
     code = refusal(cache, ask(first, 2, [want(10), want(11)]))
     assert code is ErrorCode.fetch_session_id_not_found, "one that grows too large ends"
     assert (len(cache), cache.memory_bytes) == (0, 0)
@@ -201,20 +202,20 @@ def test_sessions_that_end_or_give_way_give_their_memory_back() -> None:
     cache = sessions(slots=2)
     first = opened(cache, want(0), want(1))
     second = opened(cache, want(2))
-    cache.begin(ask(first, 1, [], [want(0)]), 0)
+    cache.begin(ask(first, 1, [], [want(0)]), MonoMs(0))
     assert cache.memory_bytes == 2 * (PARTITION_BYTES + 1)
     opened(cache, want(3), now_ms=EVICT_IDLE_MS + 1)
-    cache.begin(ask(second, -1, []), 0)
-    cache.begin(ask(first, -1, []), 0)
+    cache.begin(ask(second, -1, []), MonoMs(0))
+    cache.begin(ask(first, -1, []), MonoMs(0))
     assert cache.memory_bytes == len(cache) * (PARTITION_BYTES + 1)
 
 
 def test_a_topic_made_anew_under_its_old_name_is_another_topic() -> None:
     cache = sessions()
     old, new = UUID(int=1), UUID(int=2)
-    fetching = cache.begin(ask(0, 0, [want(0, topic_id=old)], by_id=True), 0)
-    session_id, _ = fetching.finish([got(fetching.requests[0])], 0)
-    again = cache.begin(ask(session_id, 1, [want(0, topic_id=new)], by_id=True), 0)
+    fetching = cache.begin(ask(0, 0, [want(0, topic_id=old)], by_id=True), MonoMs(0))
+    session_id, _ = fetching.finish([got(fetching.requests[0])], MonoMs(0))
+    again = cache.begin(ask(session_id, 1, [want(0, topic_id=new)], by_id=True), MonoMs(0))
     assert [one.topic_id for one in again.requests] == [old, new]
 
 
@@ -222,7 +223,7 @@ def test_a_topic_that_had_no_name_here_can_be_forgotten_by_its_id() -> None:
     cache = sessions()
     topic_id = UUID(int=3)
     unnamed = PartitionFetch(TopicPartition(UNKNOWN_TOPIC, 0), topic_id)
-    fetching = cache.begin(ask(0, 0, [unnamed, want(1, topic_id=topic_id)], by_id=True), 0)
-    session_id, _ = fetching.finish([got(unnamed)], 0)
-    again = cache.begin(ask(session_id, 1, [], [want(0, topic_id=topic_id)], by_id=True), 0)
+    fetching = cache.begin(ask(0, 0, [unnamed, want(1, topic_id=topic_id)], by_id=True), MonoMs(0))
+    session_id, _ = fetching.finish([got(unnamed)], MonoMs(0))
+    again = cache.begin(ask(session_id, 1, [], [want(0, topic_id=topic_id)], by_id=True), MonoMs(0))
     assert [one.key.partition for one in again.requests] == [1]

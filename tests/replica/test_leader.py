@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.model.clock import MonoMs
 from ottla.model.ids import BrokerId, LeaderEpoch
 from ottla.replica.leader import LeaderAssignment, Leadership
 
@@ -20,15 +21,15 @@ def leadership(
     assigned = LeaderAssignment(
         ME, LeaderEpoch(3), replicas if isr is None else isr, replicas, version=7
     )
-    return Leadership(assigned, broker_id=ME, epoch_start=0, now_ms=now_ms)
+    return Leadership(assigned, broker_id=ME, epoch_start=0, now_ms=MonoMs(now_ms))
 
 
 def watermark(state: Leadership, end: int, *, now_ms: int = 0, min_isr: int = 1) -> int | None:
-    return state.high_watermark(end, min_isr=min_isr, now_ms=now_ms, lag_max_ms=LAG_MAX_MS)
+    return state.high_watermark(end, min_isr=min_isr, now_ms=MonoMs(now_ms), lag_max_ms=LAG_MAX_MS)
 
 
 def asked(state: Leadership, who: BrokerId, offset: int, *, end: int, now_ms: int = 0) -> None:
-    state.followers[who].on_fetch(offset, 0, leader_end=end, now_ms=now_ms)
+    state.followers[who].on_fetch(offset, 0, leader_end=end, now_ms=MonoMs(now_ms))
 
 
 @pytest.mark.spec("REP-03")
@@ -79,7 +80,7 @@ def test_a_follower_behind_for_too_long_is_to_leave() -> None:
     state = leadership(SECOND, THIRD, now_ms=1_000)
     asked(state, SECOND, 5, end=5, now_ms=2_000)
     at = 2_000 + LAG_MAX_MS
-    kept = state.isr_without_lagging(leader_end=6, now_ms=at, lag_max_ms=LAG_MAX_MS)
+    kept = state.isr_without_lagging(leader_end=6, now_ms=MonoMs(at), lag_max_ms=LAG_MAX_MS)
     assert kept == frozenset({ME, SECOND})
 
 
@@ -87,8 +88,8 @@ def test_a_follower_behind_for_too_long_is_to_leave() -> None:
 def test_a_new_leader_gives_its_in_sync_followers_time_to_find_it() -> None:
     state = leadership(SECOND, THIRD, isr=(ME, SECOND), now_ms=1_000)
     limit = {"leader_end": 6, "lag_max_ms": LAG_MAX_MS}
-    assert state.isr_without_lagging(now_ms=1_000 + LAG_MAX_MS, **limit) is None
-    assert state.isr_without_lagging(now_ms=1_001 + LAG_MAX_MS, **limit) == frozenset({ME})
+    assert state.isr_without_lagging(now_ms=MonoMs(1_000 + LAG_MAX_MS), **limit) is None
+    assert state.isr_without_lagging(now_ms=MonoMs(1_001 + LAG_MAX_MS), **limit) == frozenset({ME})
     asked(state, SECOND, 6, end=6, now_ms=1_000)
     assert watermark(state, 6, now_ms=1_000) == 6, "who was not in sync is not waited for"
 
@@ -97,7 +98,9 @@ def test_a_follower_at_the_log_end_stays_however_long_it_was_silent() -> None:
     state = leadership(SECOND)
     asked(state, SECOND, 5, end=5)
     assert (
-        state.isr_without_lagging(leader_end=5, now_ms=LAG_MAX_MS * 9, lag_max_ms=LAG_MAX_MS)
+        state.isr_without_lagging(
+            leader_end=5, now_ms=MonoMs(LAG_MAX_MS * 9), lag_max_ms=LAG_MAX_MS
+        )
         is None
     )
 
@@ -107,35 +110,40 @@ def test_reaching_where_the_leader_was_at_the_last_fetch_counts_as_caught_up() -
     state = leadership(SECOND, now_ms=0)
     asked(state, SECOND, 0, end=10, now_ms=9_000)
     asked(state, SECOND, 10, end=20, now_ms=12_000)
-    assert state.isr_without_lagging(leader_end=20, now_ms=18_000, lag_max_ms=LAG_MAX_MS) is None
+    assert (
+        state.isr_without_lagging(leader_end=20, now_ms=MonoMs(18_000), lag_max_ms=LAG_MAX_MS)
+        is None
+    )
 
 
 @pytest.mark.spec("REP-33", "OPEN-01")
 def test_a_follower_joins_at_the_high_watermark_not_at_the_log_end() -> None:
     state = leadership(SECOND, isr=(ME,))
     asked(state, SECOND, 4, end=9)
-    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) is None
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=MonoMs(0)) is None
     asked(state, SECOND, 5, end=9)
-    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) == frozenset({ME, SECOND})
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=MonoMs(0)) == frozenset({ME, SECOND})
 
 
 @pytest.mark.spec("REP-33")
 def test_a_follower_must_reach_this_epoch_before_it_joins() -> None:
     assigned = LeaderAssignment(ME, LeaderEpoch(3), (ME,), (ME, SECOND), version=0)
-    state = Leadership(assigned, broker_id=ME, epoch_start=7, now_ms=0)
+    state = Leadership(assigned, broker_id=ME, epoch_start=7, now_ms=MonoMs(0))
     asked(state, SECOND, 6, end=9)
-    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) is None
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=MonoMs(0)) is None
     asked(state, SECOND, 7, end=9)
-    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) == frozenset({ME, SECOND})
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=MonoMs(0)) == frozenset({ME, SECOND})
 
 
 def test_one_proposal_is_in_flight_at_a_time() -> None:
     state = leadership(SECOND, THIRD, isr=(ME, THIRD))
     state.proposed = frozenset({ME})
     asked(state, SECOND, 5, end=5)
-    assert state.isr_with(SECOND, high_watermark=5, now_ms=0) is None
+    assert state.isr_with(SECOND, high_watermark=5, now_ms=MonoMs(0)) is None
     assert (
-        state.isr_without_lagging(leader_end=9, now_ms=LAG_MAX_MS * 9, lag_max_ms=LAG_MAX_MS)
+        state.isr_without_lagging(
+            leader_end=9, now_ms=MonoMs(LAG_MAX_MS * 9), lag_max_ms=LAG_MAX_MS
+        )
         is None
     )
 

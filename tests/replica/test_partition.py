@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.log.flush import begin_flush
 from ottla.log.validate import Origin, analyse
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica.partition import HostedPartition
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
@@ -19,7 +20,7 @@ TWO = (ME, OTHER)
 def append(side: DataSide, partition: HostedPartition, *values: bytes, acks: int = -1) -> None:
     config = partition.log.config
     batch = analyse(side.batch(*values), config, now_ms=side.clock.wall_ms(), origin=Origin.CLIENT)
-    partition.append(batch, acks, Origin.CLIENT, 0)
+    partition.append(batch, acks, Origin.CLIENT, WallMs(0))
     partition.advance()
 
 

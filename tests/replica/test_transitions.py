@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from ottla.log.recovery.log_loader import create
+from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
+    NO_BROKER,
     NO_TOPIC_ID,
     BrokerEpoch,
     BrokerId,
@@ -19,6 +22,7 @@ from ottla.model.ids import (
     LeaderEpoch,
     TopicPartition,
 )
+from ottla.protocol.records.header import CorruptBatch
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.transitions import TURN, EpochFence, PartitionStop, PartitionTransition
 from tests.fakes.data_side import ME, OTHER, TOPIC_ID, TP, DataSide, data_side, values_of
@@ -232,6 +236,63 @@ async def test_what_was_in_a_failed_directory_stays_offline() -> None:
         assert side.hosted.offline == {TP}
 
 
+# Corrupt logs
+
+
+def following(epoch: int, *isr: BrokerId, leader: BrokerId = OTHER) -> PartitionTransition:
+    assigned = LeaderAssignment(leader, LeaderEpoch(epoch), isr, (ME, OTHER), version=epoch)
+    return PartitionTransition(TP, TOPIC_ID, assigned)
+
+
+def strays(side: DataSide) -> list[str]:
+    names = [name for dir in side.directories.all for name in side.disk.list(dir.path)]
+    return [name for name in names if name.endswith("-stray")]
+
+
+@pytest.mark.spec("REP-55")
+async def test_a_corrupt_log_is_replaced_once_another_leads_and_nobody_counts_on_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        partition = await side.lead(replicas=(ME, OTHER))
+        await side.start_append(b"a", acks=1)
+        side.hosted.fail(partition, CorruptBatch("found by a follower"))
+        [other] = {dir.path for dir in side.directories.all} - {partition.log.dir.parent}
+        side.directories.failed(other, OSError(errno.EIO, "broken"))
+        for refused in (following(1, ME, OTHER), following(2, OTHER, leader=NO_BROKER)):
+            assert await become(side, refused) is ErrorCode.kafka_storage_error
+        assert strays(side) == []
+        assert await become(side, following(3, OTHER)) is ErrorCode.none
+        refilled = side.hosted.get(TP)
+        assert (refilled.leader_id, refilled.log.end_offset) == (OTHER, 0)
+        assert refilled.log.dir == partition.log.dir, "in its place"
+        assert side.hosted.offline == frozenset()
+        [stray] = strays(side)
+        assert f"{stray}; copying the partition from its leader" in caplog.text
+
+
+async def test_the_only_good_replica_never_replaces_its_corrupt_log() -> None:
+    async with data_side() as side:
+        partition = await side.lead(replicas=(ME, OTHER))
+        side.hosted.fail(partition, CorruptBatch("found by a follower"))
+        assert await become(side, following(1, ME, leader=ME)) is ErrorCode.kafka_storage_error
+        assert await become(side, following(2, ME)) is ErrorCode.kafka_storage_error
+        assert strays(side) == []
+
+
+async def test_a_topic_with_a_corrupt_log_can_be_deleted() -> None:
+    async with data_side() as side:
+        partition = await side.lead()
+        side.hosted.fail(partition, CorruptBatch("found by a follower"))
+        assert await stop(side, 0) is ErrorCode.kafka_storage_error
+        assert await stop(side, -2, delete=True) is ErrorCode.none
+        assert not side.disk.exists(partition.log.dir)
+        for removal in side.directories.removals.due():
+            removal.run()
+        assert not [name for name in side.disk.list(Path("/data")) if name.startswith("t-0")]
+        assert (await side.lead()).log.end_offset == 0
+
+
 async def test_an_empty_log_never_stands_in_for_one_that_an_offline_directory_may_hold() -> None:
     async with data_side(dirs=("/a", "/b")) as side:
         side.directories.failed(Path("/b"), OSError(errno.EIO, "broken"))
@@ -282,6 +343,27 @@ async def test_a_stopped_replica_keeps_its_files_unless_told_otherwise() -> None
         assert await stop(side, 3, delete=True) is ErrorCode.none
         assert not side.disk.exists(Path("/data/t-0"))
         assert await stop(side, 3, delete=True) is ErrorCode.none, "once more is no harm"
+
+
+async def test_a_replica_reassigned_while_its_broker_was_down_is_deleted_and_no_other() -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        await side.lead()
+        await side.append(b"a")
+        disk.kill()
+    for replicas, topic_id, stays in (
+        ((ME, OTHER), TOPIC_ID, True),
+        ((OTHER,), UUID(int=99), True),  # another topic of that name
+        ((OTHER,), TOPIC_ID, False),
+    ):
+        async with data_side(disk=disk) as side:
+            metadata = PartitionMetadata(OTHER, LeaderEpoch(3), replicas, replicas, (), 0)
+            image = Image(topics={TP.topic: TopicMetadata(topic_id, {TP.partition: metadata})})
+            await side.services.transitions.delete_reassigned(partial(image.is_elsewhere, ME))
+            assert disk.exists(Path("/data/t-0")) is stays
+            await side.services.transitions.delete_reassigned(partial(Image().is_elsewhere, ME))
+            assert disk.exists(Path("/data/t-0")) is stays, "nothing is known of the topic"
+            disk.kill()
 
 
 async def test_a_stop_from_before_the_present_leader_is_refused() -> None:

@@ -6,9 +6,10 @@ success.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -35,19 +36,25 @@ class NewTopic:
     partitions: int
     configs: Mapping[str, str] = field(default_factory=dict)
     replicas: int = 1
+    assignment: tuple[int, ...] = ()
+    """Of every partition; empty: the controller chooses."""
 
     def all(self) -> list[TopicPartition]:
         return [TopicPartition(self.name, index) for index in range(self.partitions)]
 
 
-async def create(client: Client, topic: NewTopic) -> None:
+async def create(client: Client, topic: NewTopic, deleted: Collection[UUID] = ()) -> UUID:
+    """Its id. `deleted`: ids of earlier topics of that name, which a broker may still show."""
     fields = {
         "topics": [
             {
                 "name": topic.name,
-                "num_partitions": topic.partitions,
-                "replication_factor": topic.replicas,
-                "assignments": [],
+                "num_partitions": -1 if topic.assignment else topic.partitions,
+                "replication_factor": -1 if topic.assignment else topic.replicas,
+                "assignments": [
+                    {"partition_index": index, "broker_ids": topic.assignment}
+                    for index in (range(topic.partitions) if topic.assignment else ())
+                ],
                 "configs": [{"name": n, "value": v} for n, v in sorted(topic.configs.items())],
             }
         ],
@@ -56,14 +63,16 @@ async def create(client: Client, topic: NewTopic) -> None:
     }
     while True:
         await _until_done(client, CREATE_TOPICS, 7, fields, ErrorCode.topic_already_exists)
-        if topic.name in await topics(client):
-            return
+        topic_id = (await topic_ids(client)).get(topic.name)
+        if topic_id is not None and topic_id not in deleted:
+            return topic_id
         await client.back_off()  # one of that name is still being deleted
 
 
-async def delete(client: Client, topic: str) -> None:
-    fields = {"topics": [{"name": topic, "topic_id": None}], "timeout": 5_000}
-    await _until_done(client, DELETE_TOPICS, 6, fields, ErrorCode.unknown_topic_or_partition)
+async def delete(client: Client, topic_id: UUID) -> None:
+    """By its id: a request that is late by much deletes no later topic of that name."""
+    fields = {"topics": [{"name": None, "topic_id": topic_id}], "timeout": 5_000}
+    await _until_done(client, DELETE_TOPICS, 6, fields, ErrorCode.unknown_topic_id)
 
 
 async def add_partitions(client: Client, topic: NewTopic, count: int) -> None:
@@ -81,13 +90,17 @@ async def alter(client: Client, topic: str, configs: Mapping[str, str]) -> None:
 
 async def topics(client: Client) -> set[str]:
     """The names of all that there are."""
+    return set(await topic_ids(client))
+
+
+async def topic_ids(client: Client) -> dict[str, UUID]:
     fields = {
         "topics": None,
         "allow_auto_topic_creation": False,
         "include_topic_authorized_operations": False,
     }
     reply = await client.ask_until_answered(METADATA, 12, fields)
-    return {topic.name for topic in reply.topics}
+    return {topic.name: topic.topic_id for topic in reply.topics}
 
 
 async def open_transactions(client: Client) -> dict[str, str]:
@@ -120,7 +133,8 @@ async def _until_done(
         code = ErrorCode(result.error_code)
         if code in (ErrorCode.none, done_before):
             return
-        assert code in RETRIABLE, f"{fields}: {code!r} {result.error_message}"
+        brokers_lack = client.several_brokers and code is ErrorCode.invalid_replication_factor
+        assert code in RETRIABLE or brokers_lack, f"{fields}: {code!r} {result.error_message}"
         await client.back_off()
 
 

@@ -68,7 +68,7 @@ class SimBroker:
         self.disk = disk
         self.app: App | None = None
         self.lives: list[Process] = []
-        self._loop = loop
+        self.loop = loop
         self._clock = clock
         self._dice = Random(loop.dice.random())
         self._stop = asyncio.Event()
@@ -100,13 +100,13 @@ class SimBroker:
     def begin(self) -> asyncio.Future[None]:
         """Start a life; what is returned is done when it is ready, or has failed to be."""
         assert not self.running
-        self._loop.network.down.discard(self.host)
+        self.loop.network.down.discard(self.host)
         process = Process(f"{self.host}-{len(self.lives)}", self.host)
         self.lives.append(process)
         self._stop = asyncio.Event()
-        ready: asyncio.Future[None] = self._loop.create_future()
+        ready: asyncio.Future[None] = self.loop.create_future()
         with process.running():
-            self._main = self._loop.create_task(self._live(ready))
+            self._main = self.loop.create_task(self._live(ready))
         return ready
 
     async def stop(self) -> None:
@@ -114,8 +114,7 @@ class SimBroker:
         assert self._main is not None
         self._stop.set()
         await asyncio.wait([self._main])
-        broken = self.disk.sync_error is not None or self.disk.capacity_bytes is not None
-        if not (broken and self.gave_up()):
+        if not (self.disk.is_broken and self.gave_up()):
             self._main.result()
             self._buried()
 
@@ -134,14 +133,14 @@ class SimBroker:
 
     def cut_power(self) -> None:
         """Everything that was not flushed is at the mercy of the dice, and nobody is told."""
-        self._loop.network.down.add(self.host)
+        self.loop.network.down.add(self.host)
         self._die(silently=True)
         self.disk.crash(self._dice.getrandbits(32))
 
     def _die(self, *, silently: bool) -> None:
         process = self.lives[-1]
-        self._loop.kill(process)
-        self._loop.network.lose(process, silently=silently)
+        self.loop.kill(process)
+        self.loop.network.lose(process, silently=silently)
         for store in self._stores:
             if store.session:  # it got as far as opening one
                 self._end_session(store.session)

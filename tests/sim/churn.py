@@ -7,6 +7,7 @@ may be found in it.
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
@@ -19,26 +20,32 @@ from tests.sim.consumer import Consumer, Tastes, read_everything
 
 
 class Churn:
-    def __init__(self, client: Client, book: Book, name: str, rounds: int) -> None:
+    def __init__(
+        self, client: Client, book: Book, name: str, rounds: int, *, replicas: int = 1
+    ) -> None:
         self._client = client
         self._book = book
         self._name = name
         self._rounds = rounds
+        self._replicas = replicas
 
     async def run(self) -> None:
         dice = self._client.dice
+        deleted: list[UUID] = []
         for number in range(self._rounds):
-            topic = admin.NewTopic(self._name, dice.randint(1, 3), {"segment.ms": "1000"})
-            await admin.create(self._client, topic)
+            count, configs = dice.randint(1, 3), {"segment.ms": "1000"}
+            topic = admin.NewTopic(self._name, count, configs, self._replicas)
+            topic_id = await admin.create(self._client, topic, deleted)
             await self._write(f"life-{number}")
             if dice.random() < 0.5:
                 await admin.add_partitions(self._client, topic, topic.partitions + 2)
             if dice.random() < 0.5:
-                configs = {"index.interval.bytes": str(dice.randint(1, 4096))}
-                await admin.alter(self._client, self._name, configs)
+                changed = {"index.interval.bytes": str(dice.randint(1, 4096))}
+                await admin.alter(self._client, self._name, changed)
             await asyncio.sleep(dice.random())
             await self._read(f"life-{number}")
-            await admin.delete(self._client, self._name)
+            await admin.delete(self._client, topic_id)
+            deleted.append(topic_id)
             await asyncio.sleep(dice.random() * 0.3)
 
     async def _write(self, value: str) -> None:
@@ -48,7 +55,7 @@ class Churn:
             parts = [{"index": 0, "records": batch}]
             fields = {
                 "transactional_id": None,
-                "acks": 1,
+                "acks": 1 if self._replicas == 1 else -1,
                 "timeout": 1_000,
                 "topic_data": [{"name": self._name, "partition_data": parts}],
             }

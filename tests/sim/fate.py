@@ -147,8 +147,7 @@ class Fate:
         await asyncio.sleep(1.0 + self._dice.random())
         if not self._broker.gave_up():
             await self._down(self._dice.choice([Misfortune.KILL, Misfortune.STOP]))
-        disk.capacity_bytes = None
-        disk.sync_error = None
+        disk.mend()
         await self._broker.begin()
 
     async def _rot(self) -> None:

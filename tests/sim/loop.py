@@ -24,6 +24,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
+from ottla.model.clock import MonoMs, WallMs
 from tests.sim.trace import Trace
 
 Result = TypeVar("Result")
@@ -113,6 +114,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.now_ns = START_NS
         self.slowness = 1.0
         """How much longer than usual what is done off the loop takes."""
+        self.slow_hosts: dict[str, float] = {}
+        """The same for single hosts."""
         self.unhandled: list[str] = []
         self._task_count = 0
         self.set_task_factory(self._make_task)  # type: ignore[arg-type]
@@ -240,7 +243,10 @@ class SimLoop(asyncio.BaseEventLoop):
         return known
 
     def _pause_s(self) -> float:
-        return self.dice.random() ** 3 * 0.02 * self.slowness
+        pause_s = self.dice.random() ** 3 * 0.02 * self.slowness
+        if self.slow_hosts:
+            pause_s *= self.slow_hosts.get(PROCESS.get().host, 1.0)
+        return pause_s
 
     # What BaseEventLoop leaves to its kinds
 
@@ -301,8 +307,8 @@ class SimClock:
     def mono_ns(self) -> int:
         return self._loop.now_ns
 
-    def mono_ms(self) -> int:
-        return self._loop.now_ns // 1_000_000
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self._loop.now_ns // 1_000_000)
 
-    def wall_ms(self) -> int:
-        return self.mono_ms() + self.wall_ahead_ms
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.mono_ms() + self.wall_ahead_ms)

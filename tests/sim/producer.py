@@ -75,6 +75,8 @@ class Producer:
         self._book = book
         self._habits = habits
         self._dice = client.dice
+        self.finish = False
+        """Send nothing new any more."""
         self._count = 0
         self._producer_id = -1
         self._sequence = 0
@@ -84,8 +86,13 @@ class Producer:
         left = self._habits.batches
         window: deque[Sent] = deque()
         async with asyncio.TaskGroup() as tasks:
-            while left or window:
-                while left and len(window) < IN_FLIGHT_MAX and not any(map(_failed, window)):
+            while (left and not self.finish) or window:
+                while (
+                    left
+                    and not self.finish
+                    and len(window) < IN_FLIGHT_MAX
+                    and not any(map(_failed, window))
+                ):
                     left -= 1
                     window.append(self._send(tasks))
                     await asyncio.sleep(self._dice.random() ** 2 * self._habits.pause_s)
@@ -216,6 +223,10 @@ class Producer:
         """Any other refusal says that the broker forgot or mixed up what this producer did."""
         if code not in RETRIABLE:
             self._book.complain("refusal", str(self._partition), f"{self._client.name}: {code!r}")
+
+
+def _has_room(window: deque[Sent]) -> bool:
+    return len(window) < IN_FLIGHT_MAX and not any(map(_failed, window))
 
 
 def _failed(sent: Sent) -> bool:

@@ -9,7 +9,8 @@ import pytest
 from tests.sim.cluster.mutations import MUTATIONS, Mutation
 from tests.sim.cluster.simulation import simulate
 
-SEEDS_MAX = 2_000
+SEEDS_MAX = 200
+SEEDS_INTACT = range(30)
 
 
 @pytest.mark.slow
@@ -18,8 +19,9 @@ def test_a_removed_protection_is_found(mutation: Mutation) -> None:
     with mutation.applied():
         for seed in islice(count(), SEEDS_MAX):
             report = simulate(mutation.plan(seed))
-            if report.violations:
-                print(f"{mutation.name}: found by seed {seed}: {report.violations[0]}")
+            found = [each for each in report.violations if each.invariant in mutation.shows]
+            if found:
+                print(f"{mutation.name}: seed {seed}: {found[0]}")
                 return
     pytest.fail(f"{SEEDS_MAX} seeds do not notice that this is gone: {mutation.name}")
 
@@ -27,6 +29,6 @@ def test_a_removed_protection_is_found(mutation: Mutation) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_the_same_plans_find_nothing_while_it_is_there(mutation: Mutation) -> None:
-    for seed in range(10):
+    for seed in SEEDS_INTACT:
         report = simulate(mutation.plan(seed))
         assert not report.violations, report

@@ -37,6 +37,14 @@ def test_a_few_small_modules_are_fine_and_many_are_not() -> None:
     assert [fault.rule for fault in tidy_names.small_modules(small)] == ["small-modules"]
 
 
+def test_the_uses_of_any_may_only_become_fewer() -> None:
+    most = tidy_names.ANY_USES
+    annotated = "from typing import Any\n" + "x: Any = 1\n" * most
+    assert not list(tidy_names.untyped([module("a.py", annotated)]))
+    both = [module("a.py", annotated), module("b.py", "def f(value: dict[str, Any]): ...")]
+    assert [fault.rule for fault in tidy_names.untyped(both)] == ["any"]
+
+
 @pytest.mark.parametrize(
     ("path", "source"),
     [

@@ -12,7 +12,7 @@ from ottla.client.admin.session import Session, error_of, is_passing, result_or_
 from ottla.client.cluster import Cluster, Target, To
 from ottla.client.retry import Backoff
 from ottla.config.client import AdminConfig
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs, WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.fakes.virtual_loop import VirtualLoop
 
@@ -23,11 +23,11 @@ class LoopClock:
     def mono_ns(self) -> int:
         return int(asyncio.get_running_loop().time() * 1e9)
 
-    def mono_ms(self) -> int:
-        return int(asyncio.get_running_loop().time() * 1e3)
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(int(asyncio.get_running_loop().time() * 1e3))
 
-    def wall_ms(self) -> int:
-        return self.mono_ms()
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.mono_ms())
 
 
 class FakeCluster:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,9 +17,13 @@ def blueprint(**options: Any) -> ConsumerBuilder:
     return ConsumerBuilder(options, None, (None, None), ())
 
 
+async def call(function: Callable[[], object]) -> object:
+    return function()
+
+
 def group_of(plan: ConsumerBuilder) -> object:
     core = plan.core()
-    core.attach(lambda function: function(), lambda: None, lambda chunk: None, plan.group)
+    core.attach(call, lambda: None, lambda chunk: None, plan.group)
     return core.group
 
 
@@ -81,3 +86,9 @@ def test_the_old_name_of_a_setting_still_works() -> None:
     assert blueprint(fetch_message_max_bytes=7).config.max_partition_fetch_bytes == 7
     plan = ConsumerBuilder({}, {"fetch.message.max.bytes": "8"}, (None, None), ())
     assert plan.config.max_partition_fetch_bytes == 8
+
+
+@pytest.mark.parametrize("strategy", [[7], [RangeAssignor], [object(), "range"]])
+def test_a_strategy_that_is_no_assignor_is_refused(strategy: object) -> None:
+    with pytest.raises(UserError, match="is not an Assignor: expected a name, or an object with"):
+        blueprint(partition_assignment_strategy=strategy, group_id="g")

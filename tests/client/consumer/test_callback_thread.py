@@ -12,58 +12,58 @@ from ottla.model.errors import UserError
 
 
 @pytest.fixture
-def errands() -> Iterator[CallbackThread]:
-    thread = LoopThread("errands-under-test")
+def callbacks() -> Iterator[CallbackThread]:
+    thread = LoopThread("callbacks-under-test")
     thread.start()
     yield CallbackThread(thread)
     thread.stop()
 
 
 @pytest.mark.spec("CON-26")
-def test_user_code_runs_on_the_thread_that_waits(errands: CallbackThread) -> None:
-    async def work() -> tuple[str, str]:
+def test_user_code_runs_on_the_thread_that_waits(callbacks: CallbackThread) -> None:
+    async def work() -> tuple[str, object]:
         here = threading.current_thread().name
-        return here, await errands.invoke(lambda: threading.current_thread().name)
+        return here, await callbacks.invoke(lambda: threading.current_thread().name)
 
-    assert errands.run(work()) == ("errands-under-test", threading.current_thread().name)
+    assert callbacks.run(work()) == ("callbacks-under-test", threading.current_thread().name)
 
 
 @pytest.mark.spec("CON-27")
-def test_user_code_may_send_another_errand_meanwhile(errands: CallbackThread) -> None:
+def test_user_code_may_send_another_errand_meanwhile(callbacks: CallbackThread) -> None:
     async def inner() -> object:
-        return await errands.invoke(lambda: "innermost")
+        return await callbacks.invoke(lambda: "innermost")
 
     async def outer() -> object:
-        return await errands.invoke(lambda: errands.run(inner()))
+        return await callbacks.invoke(lambda: callbacks.run(inner()))
 
-    assert errands.run(outer()) == "innermost"
+    assert callbacks.run(outer()) == "innermost"
 
 
-def test_what_user_code_raises_comes_back_through_the_loop(errands: CallbackThread) -> None:
+def test_what_user_code_raises_comes_back_through_the_loop(callbacks: CallbackThread) -> None:
     def broken() -> None:
         raise ZeroDivisionError
 
     async def work() -> str:
         with pytest.raises(ZeroDivisionError):
-            await errands.invoke(broken)
+            await callbacks.invoke(broken)
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        errands.run(work())
+        callbacks.run(work())
 
 
-def test_a_coroutine_cannot_be_called_back_on_a_thread(errands: CallbackThread) -> None:
+def test_a_coroutine_cannot_be_called_back_on_a_thread(callbacks: CallbackThread) -> None:
     async def listener() -> None:
         raise AssertionError("nobody awaits it")
 
     with pytest.raises(UserError, match=r"ottla\.aio\.Consumer"):
-        errands.run(errands.invoke(listener))
+        callbacks.run(callbacks.invoke(listener))
 
 
-def test_an_errand_may_fail_before_anybody_is_asked_for_anything(errands: CallbackThread) -> None:
+def test_an_errand_may_fail_before_anybody_is_asked_for_anything(callbacks: CallbackThread) -> None:
     async def work() -> None:
         await asyncio.sleep(0)
         raise TimeoutError("late")
 
     with pytest.raises(TimeoutError, match="late"):
-        errands.run(work())
+        callbacks.run(work())

@@ -15,6 +15,7 @@ from ottla.client.producer.buffer.queues import Queues
 from ottla.client.producer.buffer.record_intake import Hooks, IntakeContext, RecordIntake
 from ottla.client.producer.transactions.state import Transaction
 from ottla.config.client import ProducerConfig
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 from tests.fakes.manual_time import ManualClock
 
@@ -51,7 +52,7 @@ def record(
 
 def batch(*values: bytes, tp: TopicPartition = TP, created_ms: int = 0) -> Batch:
     """A closed batch with these values."""
-    made = Batch(tp, 1_000_000, 1_000, created_ms, threading.Lock())
+    made = Batch(tp, 1_000_000, 1_000, MonoMs(created_ms), threading.Lock())
     for value in values or (b"v",):
         made.append(None, value, (), STAMP_NS)
     made.close()
@@ -89,6 +90,6 @@ class Rig:
         return self.intake.prepared(view, ProducerRecord(view.name, value, key, **more))
 
     def drained(self, view: ClusterView, node: int = 1) -> list[Batch]:
-        ready = self.accumulator.ready(view, self.now_ms)
+        ready = self.accumulator.ready(view, MonoMs(self.now_ms))
         queues = ready.nodes.get(node)
         return [] if queues is None else self.accumulator.drain(node, queues, lambda tp, head: True)

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.controller.runtime import controller_election
 from ottla.controller.runtime.controller_election import ControllerTerm
+from ottla.model.clock import WallMs
 from ottla.model.ids import BrokerId
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore, StoreFaults
@@ -22,11 +23,11 @@ def test_terms_are_counted_from_one_and_the_version_goes_with_them() -> None:
         store = MemoryStore(Ensemble())
         await store.start()
         assert await controller_election.try_to_become_controller(
-            store, BrokerId(1), 7
+            store, BrokerId(1), WallMs(7)
         ) == ControllerTerm(1, 0)  # type: ignore[arg-type]
         await store.delete(paths.CONTROLLER)
         assert await controller_election.try_to_become_controller(
-            store, BrokerId(1), 8
+            store, BrokerId(1), WallMs(8)
         ) == ControllerTerm(2, 1)  # type: ignore[arg-type]
         node = await store.get(paths.CONTROLLER)
         assert node is not None
@@ -44,7 +45,7 @@ def test_of_two_who_stand_at_once_one_wins() -> None:
         for store in stores:
             await store.start()
         stands = (
-            controller_election.try_to_become_controller(store, BrokerId(id), 0)
+            controller_election.try_to_become_controller(store, BrokerId(id), WallMs(0))
             for id, store in enumerate(stores)
         )
         terms = await asyncio.gather(*stands)
@@ -59,10 +60,10 @@ def test_a_broker_whose_reply_was_lost_recognises_the_election_it_has_won() -> N
         store = MemoryStore(Ensemble(), faults=StoreFaults(Random(1), lost_replies=1))
         await store.start()
         with pytest.raises(StoreUnavailable):
-            await controller_election.try_to_become_controller(store, BrokerId(1), 0)
+            await controller_election.try_to_become_controller(store, BrokerId(1), WallMs(0))
         await asyncio.sleep(1)
         store._faults = None
-        term = await controller_election.try_to_become_controller(store, BrokerId(1), 0)
+        term = await controller_election.try_to_become_controller(store, BrokerId(1), WallMs(0))
         assert term == ControllerTerm(1, 0)  # type: ignore[arg-type]
 
     run(story())
@@ -75,11 +76,14 @@ def test_a_node_of_our_own_expired_session_is_replaced_under_a_new_epoch() -> No
         store, other = MemoryStore(ensemble), MemoryStore(ensemble)
         await store.start()
         await other.start()
-        await controller_election.try_to_become_controller(store, BrokerId(1), 0)
+        await controller_election.try_to_become_controller(store, BrokerId(1), WallMs(0))
         ensemble.expire(store, keep_nodes=True)
         await store.start()
-        assert await controller_election.try_to_become_controller(other, BrokerId(2), 0) is None
-        term = await controller_election.try_to_become_controller(store, BrokerId(1), 0)
+        assert (
+            await controller_election.try_to_become_controller(other, BrokerId(2), WallMs(0))
+            is None
+        )
+        term = await controller_election.try_to_become_controller(store, BrokerId(1), WallMs(0))
         assert term == ControllerTerm(2, 1)  # type: ignore[arg-type]
         node = await other.get(paths.CONTROLLER)
         assert node is not None
@@ -101,7 +105,9 @@ def test_no_two_brokers_have_the_same_epoch_however_unkind_the_store_is(seed: in
             await store.start()
             for _ in range(50):
                 try:
-                    won = await controller_election.try_to_become_controller(store, BrokerId(id), 0)
+                    won = await controller_election.try_to_become_controller(
+                        store, BrokerId(id), WallMs(0)
+                    )
                     if won is not None:
                         terms.add((id, won))
                         await store.delete(paths.CONTROLLER)

@@ -8,6 +8,7 @@ import pytest
 
 from ottla.controller.events import ElectionKind, NewTopic
 from ottla.controller.topics import Created
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerId, TopicPartition
 from ottla.model.metrics import Histogram
@@ -159,7 +160,7 @@ def test_a_rewritten_controller_node_makes_the_controller_resign_without_a_fight
     async def story() -> None:
         async with control_plane() as plane:
             one = await plane.start(1)
-            await one.store.set(paths.CONTROLLER, ControllerNode(BrokerId(9), 0).encode())
+            await one.store.set(paths.CONTROLLER, ControllerNode(BrokerId(9), WallMs(0)).encode())
             await until(lambda: one.loop.active_id == 9)
             assert not one.controller.is_active
             assert one.loop.state.topics == {}

@@ -12,6 +12,7 @@ from ottla.controller.events import LiveBrokersChanged, PartitionsReloaded
 from ottla.controller.runtime.controller_election import ControllerTerm
 from ottla.controller.runtime.store_reader import StoreReader, new_topic_id
 from ottla.controller.state import ControllerState
+from ottla.model.clock import WallMs
 from ottla.model.ids import BrokerId, ControllerEpoch, TopicPartition
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
@@ -47,7 +48,7 @@ async def write_topic(store: MemoryStore, name: str) -> None:
 def test_a_new_controller_reads_everything_there_is() -> None:
     async def story() -> None:
         store, reader, _ = await opened()
-        node = BrokerNode((EndpointNode("PLAINTEXT", "h", 9),), 0, "r")
+        node = BrokerNode((EndpointNode("PLAINTEXT", "h", 9),), WallMs(0), "r")
         await store.create(paths.broker(BrokerId(1)), node.encode(), ephemeral=True)
         await write_topic(store, "t")
         unclean = ConfigNode({"unclean.leader.election.enable": "true"})
@@ -106,7 +107,7 @@ def test_what_was_read_is_watched_and_never_watched_twice() -> None:
 def test_a_change_becomes_the_event_of_what_is_there_now() -> None:
     async def story() -> None:
         store, reader, _ = await opened()
-        node = BrokerNode((), 0)
+        node = BrokerNode((), WallMs(0))
         await store.create(paths.broker(BrokerId(2)), node.encode(), ephemeral=True)
         seen = await reader.event(BrokersChanged(), ME)
         assert isinstance(seen, LiveBrokersChanged)

@@ -22,6 +22,7 @@ from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Outcome, SetTimer
 from ottla.metadata.image import Image
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
 
@@ -33,7 +34,7 @@ RANGE = Protocol("range", b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff")
 class Scene:
     def __init__(self, log: list[tuple[bytes, bytes | None]] | None = None, **limits: Any) -> None:
         self.limits = replace(GroupSettings(initial_rebalance_delay_ms=0), **limits)
-        self.now = START_MS
+        self.now = WallMs(START_MS)
         self.log = [] if log is None else log
         self.timers: dict[Hashable, int] = {}
         self.refuse: ErrorCode | None = None
@@ -46,7 +47,9 @@ class Scene:
             lambda: self.limits, lambda: f"id{next(self.numbers)}", lambda: self.image
         )
         for offset, (key, value) in enumerate(self.log):
-            self.shard.replay(self.shard.decode(key, value), offset, NO_PRODUCER)
+            change = self.shard.decode(key, value)
+            assert change is not None
+            self.shard.replay(change, offset, NO_PRODUCER)
         self.execute(self.shard.loaded(self.now))
 
     @property
@@ -74,7 +77,7 @@ class Scene:
             for record in outcome.records:
                 what = self.shard.decode(record.key, record.value)
                 assert what == record.change, "it reads as it was written"
-                self.shard.replay(what, len(self.log), ProducerId(producer))
+                self.shard.replay(record.change, len(self.log), ProducerId(producer))
                 self.log.append((record.key, record.value))
         if outcome.then is not None:
             then = outcome.then
@@ -96,9 +99,9 @@ class Scene:
         while due := [(at, str(key), key) for key, at in self.timers.items() if at <= end]:
             at, _, key = min(due, key=lambda one: one[:2])
             del self.timers[key]
-            self.now = max(self.now, at)
+            self.now = WallMs(max(self.now, at))
             self.execute(self.shard.on_timer(key, self.now))
-        self.now = end
+        self.now = WallMs(end)
 
     def crash(self) -> Scene:
         """Another broker reads what there is of the log."""

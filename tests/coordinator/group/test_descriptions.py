@@ -7,6 +7,7 @@ import pytest
 from ottla.coordinator.group import descriptions
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.descriptions import GroupOverview
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.scene import GROUP, RANGE, Scene, code_of, offset
 
@@ -61,7 +62,7 @@ def test_a_group_without_members_is_deleted_with_its_offsets() -> None:
     refused = code_of(descriptions.delete, scene.group, scene.shard.offsets, 0)
     assert refused is ErrorCode.non_empty_group
     scene.leave(MemberIdentity(leader.member_id))
-    scene.execute(descriptions.delete(scene.group, scene.shard.offsets, 0))
+    scene.execute(descriptions.delete(scene.group, scene.shard.offsets, WallMs(0)))
     assert (scene.shard.groups, scene.committed(), scene.committed("u")) == ({}, None, None)
     assert scene.crash().shard.groups == {}
     assert (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, tombstone
 from ottla.coordinator.outcome import CancelTimer, SetTimer
+from ottla.model.clock import WallMs
 
 
 def test_a_draft_becomes_an_outcome() -> None:
-    draft = Draft(9)
+    draft = Draft(WallMs(9))
     draft.set(TimerKey("join", "g"), 5)
     draft.cancel(TimerKey("sync", "g"))
     draft.records.append(tombstone("g"))

@@ -8,6 +8,7 @@ import pytest
 
 from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from tests.coordinator.group.scene import Scene
 
@@ -17,7 +18,7 @@ NOW = 1_000_000
 
 def refused(memory: GroupMemory, size: int, limit: int = 8 * MB, now: int = NOW) -> bool:
     try:
-        memory.check("g", size, limit, now)
+        memory.check("g", size, limit, WallMs(now))
     except KafkaError as refusal:
         assert refusal.code is ErrorCode.group_max_size_reached
         return True

@@ -20,13 +20,14 @@ from ottla.coordinator.group.records import (
     tombstone,
 )
 from ottla.coordinator.record_fields import Writer
+from ottla.model.clock import WallMs
 
 KEY = b"\0\1" + b"\0\1g" + b"\0\5topic" + b"\0\0\0\7"
 
 
 @pytest.mark.spec("GRP-49", "GRP-50", "GRP-51", "GRP-52")
 def test_an_offset_is_stored_in_version_3_under_a_key_of_version_1() -> None:
-    record = offset_record(OffsetChanged("g", "topic", 7, Committed(5, 2, "note", 9)))
+    record = offset_record(OffsetChanged("g", "topic", 7, Committed(5, 2, "note", WallMs(9))))
     assert record.key == KEY
     value = b"\0\3" + (5).to_bytes(8, "big") + b"\0\0\0\2" + b"\0\4note" + (9).to_bytes(8, "big")
     assert record.value == value
@@ -34,7 +35,9 @@ def test_an_offset_is_stored_in_version_3_under_a_key_of_version_1() -> None:
 
 @pytest.mark.spec("GRP-52")
 def test_an_explicit_expiry_is_stored_in_version_1() -> None:
-    record = offset_record(OffsetChanged("g", "topic", 7, Committed(5, -1, "", 9, 20)))
+    record = offset_record(
+        OffsetChanged("g", "topic", 7, Committed(5, -1, "", WallMs(9), WallMs(20)))
+    )
     eight = [(number).to_bytes(8, "big") for number in (5, 9, 20)]
     assert record.value == b"\0\1" + eight[0] + b"\0\0" + eight[1] + eight[2]
 
@@ -58,7 +61,9 @@ def test_offsets_of_every_version_are_read(version: int) -> None:
         out.int64(20)
     found = decode(KEY, out.tags().done())
     epoch, expires = (2 if version >= 3 else -1), (20 if version == 1 else -1)
-    assert found == OffsetChanged("g", "topic", 7, Committed(5, epoch, "note", 9, expires))
+    assert found == OffsetChanged(
+        "g", "topic", 7, Committed(5, epoch, "note", WallMs(9), WallMs(expires))
+    )
 
 
 @pytest.mark.spec("GRP-53", "GRP-54", "GRP-55")
@@ -79,13 +84,13 @@ def test_groups_of_every_version_are_read(version: int) -> None:
         "m", "i" if version >= 3 else None, "c", "/h", 60 if version else 10, 10, b"sub", b"asg"
     )
     since = 77 if version >= 2 else -1
-    expected = GroupChanged("g", "consumer", 3, "range", "m", since, (member,))
+    expected = GroupChanged("g", "consumer", 3, "range", "m", WallMs(since), (member,))
     assert decode(b"\0\2\0\1g", out.done()) == expected
 
 
 @pytest.mark.spec("GRP-54", "GRP-55", "GRP-56")
 def test_a_group_is_stored_in_version_3() -> None:
-    group = ClassicGroup("g", 77)
+    group = ClassicGroup("g", WallMs(77))
     group.add(ClassicMember("m", "i", "c", "/h", 60, 10, (Protocol("range", b"sub"),)), "consumer")
     with pytest.raises(AssertionError):
         group_record(group, {})
@@ -118,6 +123,8 @@ def test_a_value_that_cannot_be_read_is_refused(value: bytes) -> None:
 def test_offsets_read_as_they_were_written(
     topic: str, partition: int, offset: int, metadata: str, expires: int
 ) -> None:
-    change = OffsetChanged("g", topic, partition, Committed(offset, -1, metadata, 4, expires))
+    change = OffsetChanged(
+        "g", topic, partition, Committed(offset, -1, metadata, WallMs(4), WallMs(expires))
+    )
     record = offset_record(change)
     assert decode(record.key, record.value) == change

@@ -6,6 +6,7 @@ import pytest
 
 from ottla.coordinator.txn.add_partitions import add, verify
 from ottla.coordinator.txn.state import Producer, Transaction, TxnState
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 
@@ -17,13 +18,13 @@ EMPTY = Transaction("tx", P7, 3)
 
 
 def added(held: Transaction | None, *keys: TopicPartition, now_ms: int = 50) -> Transaction | None:
-    return add(held, ME, frozenset(keys), version=0, now_ms=now_ms)
+    return add(held, ME, frozenset(keys), version=0, now_ms=WallMs(now_ms))
 
 
 @pytest.mark.spec("TXN-31", "TXN-32")
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
 def test_the_first_partition_begins_the_transaction_and_its_clock(state: TxnState) -> None:
-    held = EMPTY._replace(state=state, started_ms=7)
+    held = EMPTY._replace(state=state, started_ms=WallMs(7))
     after = added(held, A0)
     assert after is not None
     assert (after.state, after.partitions, after.started_ms) == (S.ONGOING, frozenset({A0}), 50)
@@ -63,7 +64,7 @@ def test_who_may_not_add_is_told_why(
     held: Transaction | None, who: Producer, code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refused:
-        add(held, who, frozenset({A0}), version=0, now_ms=0)
+        add(held, who, frozenset({A0}), version=0, now_ms=WallMs(0))
     assert refused.value.code is code
     assert verify(held, who, A0) is code
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,28 @@ def test_whatever_a_partition_refuses_its_marker_is_tried_until_taken(code: Erro
             assert await state(rig) is TxnState.COMPLETE_COMMIT
 
     run(story())
+
+
+def test_a_broker_that_stops_starts_no_more_attempts_and_lets_waiting_clients_go(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its tasks may have been cancelled before the coordinator is told to close."""
+
+    async def story() -> None:
+        async with txn_side() as rig:
+            completion = rig.parts.finishing
+            completion._spawn = refuse
+            await decided(rig, {TP: E.not_leader_or_follower})
+            gone: list[bool] = []
+            completion.when_completed(ID, 60_000, lambda: gone.append(True))
+            completion.finish(ID)
+            assert gone == [True]
+
+    def refuse(work: Coroutine[Any, Any, None]) -> None:
+        work.close()
+
+    run(story())
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.spec("TXN-38")

@@ -20,6 +20,7 @@ from ottla.coordinator.txn.state import (
     Transaction,
     TxnState,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 
@@ -27,11 +28,13 @@ S = TxnState
 P7, P8, P9 = ProducerId(7), ProducerId(8), ProducerId(9)
 ME = Producer(P7, 3)
 A = frozenset({TopicPartition("a", 0)})
-NOW = 1_000
+NOW = WallMs(1_000)
 
 
 def txn(state: TxnState = S.ONGOING, epoch: int = 3, **fields: object) -> Transaction:
-    base = Transaction("tx", P7, epoch, state, 60_000, A if state is S.ONGOING else frozenset(), 5)
+    base = Transaction(
+        "tx", P7, epoch, state, 60_000, A if state is S.ONGOING else frozenset(), WallMs(5)
+    )
     return base._replace(**fields)  # type: ignore[arg-type]
 
 
@@ -53,7 +56,7 @@ class TestTheOlderProtocol:
         assert client == ME
         assert prepared.state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
         assert (prepared.partitions, prepared.producer) == (A, ME)
-        done = complete(prepared, NOW + 1)
+        done = complete(prepared, WallMs(NOW + 1))
         assert done.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
         assert (done.partitions, done.producer, done.started_ms) == (frozenset(), ME, 5)
 
@@ -194,14 +197,14 @@ class TestFencing:
 
 @pytest.mark.spec("TXN-42")
 def test_a_transaction_is_overdue_when_its_timeout_has_passed_since_it_began() -> None:
-    assert not is_timed_out(txn(), 60_005)
-    assert is_timed_out(txn(), 60_006)
-    assert not is_timed_out(txn(timeout_ms=NEVER_MS), 2**60)
-    assert not any(is_timed_out(txn(state), 2**60) for state in S if state is not S.ONGOING)
+    assert not is_timed_out(txn(), WallMs(60_005))
+    assert is_timed_out(txn(), WallMs(60_006))
+    assert not is_timed_out(txn(timeout_ms=NEVER_MS), WallMs(2**60))
+    assert not any(is_timed_out(txn(state), WallMs(2**60)) for state in S if state is not S.ONGOING)
 
 
 @pytest.mark.spec("TXN-43", "ERR-05", "OPEN-06")
 def test_only_an_id_at_rest_is_ever_forgotten() -> None:
-    old = {state for state in S if is_expired(txn(state, updated_ms=0), 100, 100)}
+    old = {state for state in S if is_expired(txn(state, updated_ms=0), WallMs(100), 100)}
     assert old == {S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT}
-    assert not is_expired(txn(S.EMPTY, updated_ms=1), 100, 100)
+    assert not is_expired(txn(S.EMPTY, updated_ms=1), WallMs(100), 100)

@@ -19,13 +19,14 @@ from ottla.coordinator.txn.state import (
     Transaction,
     TxnState,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 
 S = TxnState
 P7, P8 = ProducerId(7), ProducerId(8)
 ASKED = InitProducerIdRequest(60_000)
-NOW = 1_000
+NOW = WallMs(1_000)
 A = frozenset({TopicPartition("a", 0)})
 
 

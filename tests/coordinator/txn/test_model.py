@@ -25,6 +25,7 @@ from ottla.coordinator.txn.state import (
     Transaction,
     TxnState,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
 
@@ -69,7 +70,9 @@ class Transactions(RuleBasedStateMachine):
     def a_client_begins(self, version: int) -> Client:
         asked = InitProducerIdRequest(TIMEOUT_MS)
         try:
-            reply = self._decided(lambda fresh: self.shard.initialise(ID, asked, fresh, self.now))
+            reply = self._decided(
+                lambda fresh: self.shard.initialise(ID, asked, fresh, WallMs(self.now))
+            )
         except KafkaError as refused:
             assert refused.code is E.concurrent_transactions
             assert self.phase in ("commit", "abort")
@@ -86,7 +89,9 @@ class Transactions(RuleBasedStateMachine):
     @rule(client=clients, partition=st.integers(0, 2))
     def it_adds(self, client: Client, partition: int) -> None:
         keys = frozenset({TopicPartition("t", partition)})
-        code = self._code(lambda _: self.shard.add(ID, client.who, keys, client.version, self.now))
+        code = self._code(
+            lambda _: self.shard.add(ID, client.who, keys, client.version, WallMs(self.now))
+        )
         if client is not self.newest:
             assert code is not E.none
         elif self.phase in ("commit", "abort"):
@@ -100,7 +105,9 @@ class Transactions(RuleBasedStateMachine):
         asked = EndRequest(client.who, commit, client.version)
         expected = self._expected_end(client, commit)
         try:
-            following = self._decided(lambda fresh: self.shard.end(ID, asked, fresh, self.now))
+            following = self._decided(
+                lambda fresh: self.shard.end(ID, asked, fresh, WallMs(self.now))
+            )
         except KafkaError as refused:
             assert refused.code is expected
             return
@@ -121,7 +128,9 @@ class Transactions(RuleBasedStateMachine):
         who, committed = self.last_end
         if who == client.who:
             return
-        code = self._code(lambda f: self.shard.end(ID, EndRequest(who, commit, 2), f, self.now))
+        code = self._code(
+            lambda f: self.shard.end(ID, EndRequest(who, commit, 2), f, WallMs(self.now))
+        )
         if self.phase == "open":
             assert code in (E.producer_fenced, E.invalid_producer_id_mapping)
         elif commit != committed:
@@ -133,13 +142,13 @@ class Transactions(RuleBasedStateMachine):
     def the_markers_are_written(self) -> None:
         txn = self._txn()
         if txn.state in DECIDED:
-            self._carried_out(self.shard.complete(txn, self.now))
+            self._carried_out(self.shard.complete(txn, WallMs(self.now)))
             self.phase = "rest"
 
     @rule(passed_ms=st.sampled_from([10, TIMEOUT_MS + 1]))
     def time_passes(self, passed_ms: int) -> None:
         self.now += passed_ms
-        self._carried_out(self.shard.on_timer(TIMEOUT_CHECK, self.now))
+        self._carried_out(self.shard.on_timer(TIMEOUT_CHECK, WallMs(self.now)))
         if self.phase == "open" and self._txn().state is TxnState.PREPARE_ABORT:
             self.phase, self.newest, self.last_end = "abort", None, None
 

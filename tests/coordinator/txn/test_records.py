@@ -14,6 +14,7 @@ from ottla.coordinator.txn.records import (
     record_of,
 )
 from ottla.coordinator.txn.state import NO_EPOCH, Transaction, TxnState
+from ottla.model.clock import WallMs
 from ottla.model.ids import ProducerId, TopicPartition
 
 KEY = bytes.fromhex("00000002") + b"tx"
@@ -41,13 +42,22 @@ def test_the_first_version_of_the_value_is_read() -> None:
     )  # fmt: skip
     partitions = frozenset({TopicPartition("a", 0), TopicPartition("a", 4)})
     assert decode(KEY, value) == Transaction(
-        "tx", ProducerId(7), 3, TxnState.ONGOING, 60_000, partitions, started_ms=9, updated_ms=10
+        "tx",
+        ProducerId(7),
+        3,
+        TxnState.ONGOING,
+        60_000,
+        partitions,
+        started_ms=WallMs(9),
+        updated_ms=WallMs(10),
     )
 
 
 @pytest.mark.spec("TXN-24")
 def test_the_newest_version_of_the_value_is_written() -> None:
-    txn = Transaction("tx", ProducerId(7), 3, TxnState.EMPTY, 60_000, updated_ms=10, version=2)
+    txn = Transaction(
+        "tx", ProducerId(7), 3, TxnState.EMPTY, 60_000, updated_ms=WallMs(10), version=2
+    )
     assert encode_value(txn._replace(next_producer_id=ProducerId(8))).hex(" ") == (
         "00 01 "
         "00 00 00 00 00 00 00 07 00 03 00 00 ea 60 00 "

@@ -19,6 +19,7 @@ from ottla.coordinator.txn.shard import (
     TxnShard,
 )
 from ottla.coordinator.txn.state import NO_EPOCH, Producer, Transaction, TxnState
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
 
@@ -26,7 +27,7 @@ S = TxnState
 P7 = ProducerId(7)
 ME = Producer(P7, 0)
 A = frozenset({TopicPartition("a", 0)})
-ONGOING = Transaction("tx", P7, 0, S.ONGOING, 1_000, A, 0, 0)
+ONGOING = Transaction("tx", P7, 0, S.ONGOING, 1_000, A, WallMs(0), WallMs(0))
 
 
 class Heard:
@@ -66,12 +67,12 @@ def taken_in(shard: TxnShard, outcome: Outcome[Any]) -> None:
         assert shard.decode(record.key, record.value) == stored(record.change)
         shard.replay(record.change, 0, NO_PRODUCER)
     if outcome.then is not None:
-        outcome.then(ErrorCode.none, 0)
+        outcome.then(ErrorCode.none, WallMs(0))
 
 
 def test_deciding_changes_nothing_until_it_is_replayed() -> None:
     shard, _ = shard_of()
-    outcome = shard.initialise("tx", InitProducerIdRequest(1), P7, 5)
+    outcome = shard.initialise("tx", InitProducerIdRequest(1), P7, WallMs(5))
     assert shard.get("tx") is None
     taken_in(shard, outcome)
     assert shard.get("tx") is not None
@@ -82,7 +83,7 @@ def test_deciding_changes_nothing_until_it_is_replayed() -> None:
 def test_what_was_decided_before_loading_is_finished_after_it() -> None:
     decided = ONGOING._replace(state=S.PREPARE_COMMIT)
     shard, heard = shard_of(ONGOING, decided._replace(id="other"))
-    outcome = shard.loaded(0)
+    outcome = shard.loaded(WallMs(0))
     assert heard.finishing == ["other"]
     assert {op.key for op in outcome.timers} == {TIMEOUT_CHECK, EXPIRATION_CHECK}
 
@@ -91,29 +92,29 @@ def test_what_was_decided_before_loading_is_finished_after_it() -> None:
 def test_a_decision_is_finished_once_it_is_committed_however_that_went() -> None:
     for code in (ErrorCode.none, ErrorCode.coordinator_not_available):
         shard, heard = shard_of(ONGOING)
-        outcome = shard.end("tx", EndRequest(ME, True), None, 5)
+        outcome = shard.end("tx", EndRequest(ME, True), None, WallMs(5))
         assert heard.finishing == []
         assert outcome.then is not None
-        outcome.then(code, 6)
+        outcome.then(code, WallMs(6))
         assert heard.finishing == ["tx"]
         assert heard.committed == (["tx"] if code is ErrorCode.none else [])
 
 
 def test_completion_is_heard_and_a_stale_one_changes_nothing() -> None:
     shard, heard = shard_of(ONGOING)
-    taken_in(shard, shard.end("tx", EndRequest(ME, True), None, 5))
+    taken_in(shard, shard.end("tx", EndRequest(ME, True), None, WallMs(5)))
     decided = shard.get("tx")
     assert decided is not None
-    completion = shard.complete(decided, 6)
+    completion = shard.complete(decided, WallMs(6))
     assert completion.lazily, "decided as it is, it would be completed again"
     taken_in(shard, completion)
     assert heard.done == ["tx"]
-    assert not shard.complete(decided, 7).records
+    assert not shard.complete(decided, WallMs(7)).records
 
 
 def test_an_abort_of_nothing_needs_no_finishing() -> None:
     shard, heard = shard_of(ONGOING._replace(state=S.EMPTY, partitions=frozenset()))
-    outcome = shard.end("tx", EndRequest(ME, False, 2), None, 5)
+    outcome = shard.end("tx", EndRequest(ME, False, 2), None, WallMs(5))
     assert [record.change.state for record in outcome.records] == [
         S.PREPARE_ABORT,
         S.COMPLETE_ABORT,
@@ -125,21 +126,21 @@ def test_an_abort_of_nothing_needs_no_finishing() -> None:
 
 def test_adding_what_is_there_writes_nothing() -> None:
     shard, _ = shard_of(ONGOING)
-    assert shard.add("tx", ME, A, 0, 5) == Outcome(False)
+    assert shard.add("tx", ME, A, 0, WallMs(5)) == Outcome(False)
 
 
 @pytest.mark.spec("TXN-42")
 def test_overdue_transactions_are_fenced_as_many_at_a_time_as_fit_a_batch() -> None:
     many = [ONGOING._replace(id=f"t{n}") for n in range(AT_ONCE + 1)]
-    shard, heard = shard_of(*many, ONGOING._replace(id="young", started_ms=900))
-    outcome = shard.on_timer(TIMEOUT_CHECK, 1_500)
+    shard, heard = shard_of(*many, ONGOING._replace(id="young", started_ms=WallMs(900)))
+    outcome = shard.on_timer(TIMEOUT_CHECK, WallMs(1_500))
     assert len(outcome.records) == AT_ONCE
     taken_in(shard, outcome)
     assert len(heard.finishing) == AT_ONCE
     [timer] = outcome.timers
     assert isinstance(timer, SetTimer)
     assert timer.delay_ms < 1_000
-    rest = shard.on_timer(TIMEOUT_CHECK, 1_500)
+    rest = shard.on_timer(TIMEOUT_CHECK, WallMs(1_500))
     assert len(rest.records) == 1
     assert rest.timers == (SetTimer(TIMEOUT_CHECK, 10_000),)
 
@@ -148,7 +149,7 @@ def test_overdue_transactions_are_fenced_as_many_at_a_time_as_fit_a_batch() -> N
 def test_forgotten_ids_leave_a_tombstone() -> None:
     old = ONGOING._replace(id="old", state=S.COMPLETE_COMMIT)
     shard, _ = shard_of(old, ONGOING, intervals=Intervals(expiration_ms=100))
-    outcome = shard.on_timer(EXPIRATION_CHECK, 100)
+    outcome = shard.on_timer(EXPIRATION_CHECK, WallMs(100))
     assert [(record.change, record.value) for record in outcome.records] == [
         (TransactionalIdExpired("old"), None)
     ]
@@ -159,7 +160,7 @@ def test_forgotten_ids_leave_a_tombstone() -> None:
 def test_ids_count_as_memory_until_they_are_forgotten() -> None:
     shard, _ = shard_of()
     for _ in range(2):
-        taken_in(shard, shard.initialise("tx", InitProducerIdRequest(1), P7, 5))
+        taken_in(shard, shard.initialise("tx", InitProducerIdRequest(1), P7, WallMs(5)))
     assert shard.memory_bytes == ID_BYTES + 2
     for _ in range(2):
         shard.replay(TransactionalIdExpired("tx"), 0, NO_PRODUCER)

@@ -9,6 +9,7 @@ from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.producers.snapshot_file import ProducerEntry
 from ottla.log.stored_batch import parse
+from ottla.model.clock import WallMs
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build, crc_ok, read_header
 from ottla.protocol.records.compression import Codec
@@ -24,7 +25,7 @@ def a_round(newest: dict[bytes, int], *, end: int = 1_000, now_ms: int = NOW) ->
     for key, offset in sorted(newest.items(), key=lambda pair: pair[1]):
         table.put(key, offset)
     table.latest_offset = end - 1
-    return CleaningRound(table, {}, now_ms, delete_retention_ms=HOUR)
+    return CleaningRound(table, {}, WallMs(now_ms), delete_retention_ms=HOUR)
 
 
 def survives(batch: bytes, round_: CleaningRound, trail: TransactionTracker | None = None) -> bytes:

@@ -18,6 +18,7 @@ from ottla.log.compaction.plan import (
     dirty_log_of,
     group_segments,
 )
+from ottla.model.clock import WallMs
 from ottla.model.ids import TopicPartition
 
 EAGER = Lags(
@@ -34,41 +35,44 @@ def extent(*stamps: int, stable: int | None = None, start: int = 0) -> Cleanable
 
 @pytest.mark.spec("LOG-68", "LOG-14")
 def test_the_checkpoint_divides_clean_from_dirty_and_the_active_segment_is_neither() -> None:
-    assert dirty_log_of(extent(1, 2, 3, 4), 10, EAGER, now_ms=100) == DirtyLog(
+    assert dirty_log_of(extent(1, 2, 3, 4), 10, EAGER, now_ms=WallMs(100)) == DirtyLog(
         10, 30, 100, 200, False
     )
 
 
 @pytest.mark.spec("LOG-68")
 def test_a_log_never_cleaned_is_dirty_from_its_start() -> None:
-    assert dirty_log_of(extent(1, 2, 3, start=4), None, EAGER, now_ms=100) == DirtyLog(
+    assert dirty_log_of(extent(1, 2, 3, start=4), None, EAGER, now_ms=WallMs(100)) == DirtyLog(
         4, 20, 0, 200, False
     )
 
 
 @pytest.mark.parametrize("checkpoint", [3, 31])
 def test_a_checkpoint_outside_the_log_counts_for_nothing(checkpoint: int) -> None:
-    assert dirty_log_of(extent(1, 2, 3, start=5), checkpoint, EAGER, now_ms=100).first_dirty == 5
+    assert (
+        dirty_log_of(extent(1, 2, 3, start=5), checkpoint, EAGER, now_ms=WallMs(100)).first_dirty
+        == 5
+    )
 
 
 @pytest.mark.spec("LOG-74")
 @pytest.mark.parametrize(("stable", "end"), [(30, 20), (20, 20), (19, 10), (10, 10), (9, 0)])
 def test_nothing_past_the_last_stable_offset_is_cleaned(stable: int, end: int) -> None:
-    assert dirty_log_of(extent(1, 2, 3, stable=stable), None, EAGER, now_ms=100).end == end
+    assert dirty_log_of(extent(1, 2, 3, stable=stable), None, EAGER, now_ms=WallMs(100)).end == end
 
 
 def test_records_younger_than_the_minimum_lag_rest() -> None:
     lags = EAGER._replace(min_compaction_lag_ms=10)
     log = extent(1, 95, 3, 4)
-    assert dirty_log_of(log, None, lags, now_ms=100).end == 10
-    assert dirty_log_of(log, None, lags, now_ms=105).end == 30
+    assert dirty_log_of(log, None, lags, now_ms=WallMs(100)).end == 10
+    assert dirty_log_of(log, None, lags, now_ms=WallMs(105)).end == 30
 
 
 def test_records_older_than_the_maximum_lag_are_overdue_however_clean_the_log_is() -> None:
     lags = EAGER._replace(max_compaction_lag_ms=10)
     log = extent(1, 2, 3, 90, 4)
     for now_ms, overdue in [(100, False), (101, True)]:
-        dirt = dirty_log_of(log, 30, lags, now_ms)
+        dirt = dirty_log_of(log, 30, lags, WallMs(now_ms))
         assert dirt.ratio == 0.25
         assert dirt.wants_cleaning(lags.min_cleanable_dirty_ratio) is overdue
 

@@ -13,7 +13,7 @@ from ottla.log.stored_batch import walk_whole
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.compaction.test_cleaner import FOLDER, Compacted
+from tests.log.compacted_log import FOLDER, Compacted
 
 pytestmark = pytest.mark.spec("LOG-06", "LOG-71")
 

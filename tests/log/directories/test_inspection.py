@@ -10,6 +10,7 @@ import pytest
 
 from ottla.log.directories.inspection import inspect
 from ottla.log.files import RealDisk
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.model.ids import TRANSACTION_STATE, TopicPartition
 from ottla.protocol.records.batch import build
@@ -90,10 +91,10 @@ def test_the_largest_producer_id_in_use_is_found(disk: ForgettingDisk) -> None:
     log = directories.get(T1)
     assert log is not None
     batch = build([NewRecord(b"k", b"v")], producer_id=70, producer_epoch=0, base_sequence=0)
-    log.append(batch, leader_epoch=0, now_ms=0)
+    log.append(batch, leader_epoch=0, now_ms=WallMs(0))
     remembered = directories.create(TopicPartition(TRANSACTION_STATE, 0), TOPIC_ID, CONFIG)
     value = pack(">hqh", 0, 900, 3) + bytes(10)
-    remembered.append(build([NewRecord(b"txn", value)]), leader_epoch=0, now_ms=0)
+    remembered.append(build([NewRecord(b"txn", value)]), leader_epoch=0, now_ms=WallMs(0))
     directories.close()
     assert inspect(A, disk).largest_producer_id == 900
 

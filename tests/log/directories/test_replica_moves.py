@@ -9,9 +9,12 @@ import pytest
 from ottla.config.topic import TopicConfig
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.replica_moves import ReplicaMoves
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.protocol.records.batch import build
 from ottla.protocol.records.header import CorruptBatch
+from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.hosting import CONFIG, A, B, C, started, values, write
 
@@ -83,6 +86,22 @@ def test_what_was_deleted_before_a_move_stays_deleted(directories: LogDirectorie
     log = moves.finish(T0)
     assert log.start_offset == 8
     assert values(log) == [b"%d" % n for n in range(8, 20)]
+
+
+def test_a_log_that_begins_inside_of_a_batch_is_copied_with_that_batch(
+    directories: LogDirectories,
+) -> None:
+    source = directories.get(T0)
+    assert source is not None
+    batch = build([NewRecord(b"k", value, (), 5) for value in (b"x", b"y", b"z")])
+    source.append(batch, leader_epoch=0, now_ms=WallMs(1_000_000))
+    source.raise_high_watermark(source.end_offset)
+    source.raise_start_offset(21)  # in the middle of it
+    moves = ReplicaMoves(directories)
+    moves.begin(T0, B)
+    log = moves.finish(T0)
+    assert (log.start_offset, log.end_offset) == (21, 23)
+    assert values(log) == [b"y", b"z"]
 
 
 def test_a_source_that_is_cut_cuts_its_copy(directories: LogDirectories) -> None:

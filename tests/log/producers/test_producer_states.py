@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.log.producers.producer_states import MAX_SEQUENCE, Marker, ProducerStates
 from ottla.log.validate import Origin
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.records.header import BatchHeader
 
@@ -146,11 +147,11 @@ def test_silent_producers_are_forgotten_but_not_with_a_transaction_open() -> Non
     states = ProducerStates()
     took(states, header(0, producer=1), 0)
     took(states, header(0, producer=2, txn=True), 1)
-    states.expire(now_ms=104, idle_ms=100)
+    states.expire(now_ms=WallMs(104), idle_ms=100)
     assert len(states) == 2
-    states.expire(now_ms=105, idle_ms=100)
+    states.expire(now_ms=WallMs(105), idle_ms=100)
     assert [state.producer_id for state in states] == [2]
-    ProducerStates().expire(now_ms=105, idle_ms=100)
+    ProducerStates().expire(now_ms=WallMs(105), idle_ms=100)
 
 
 @pytest.mark.spec("TXN-14", "LOG-92")

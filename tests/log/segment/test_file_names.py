@@ -1,4 +1,4 @@
-"""Promises of `ottla.log.segment.file_names`."""
+"""Promises of `ottla.log.segment.segment`."""
 
 from __future__ import annotations
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.delay.rates import Windows
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 from ottla.replica.fetch.replication_quota import (
     LONGEST_DELAY_MS,
     ReplicationQuota,
     is_throttled,
 )
-from ottla.security.quotas.rates import Windows
 from tests.fakes.data_side import ME, OTHER, TP
 from tests.fakes.replica_pair import ReplicaPair, replica_pair
 
@@ -20,19 +21,19 @@ VALUE = bytes(1_000)
 
 def test_a_quota_is_exceeded_until_the_measured_rate_is_below_it() -> None:
     quota = ReplicationQuota(Windows(11, 1_000), lambda: 100.0)
-    assert quota.delay_ms(0) == 0
-    quota.record(5_000, 0)
-    assert quota.is_exceeded(0)
-    assert quota.delay_ms(0) == LONGEST_DELAY_MS
-    assert not quota.is_exceeded(60_000)
-    assert quota.delay_ms(60_000) == 0
+    assert quota.delay_ms(MonoMs(0)) == 0
+    quota.record(5_000, MonoMs(0))
+    assert quota.is_exceeded(MonoMs(0))
+    assert quota.delay_ms(MonoMs(0)) == LONGEST_DELAY_MS
+    assert not quota.is_exceeded(MonoMs(60_000))
+    assert quota.delay_ms(MonoMs(60_000)) == 0
 
 
 def test_a_rate_of_nothing_holds_back_for_as_long_as_it_is_set() -> None:
     quota = ReplicationQuota(Windows(11, 1_000), lambda: 0.0)
-    assert quota.delay_ms(0) == 0
-    quota.record(1, 0)
-    assert quota.delay_ms(0) == LONGEST_DELAY_MS
+    assert quota.delay_ms(MonoMs(0)) == 0
+    quota.record(1, MonoMs(0))
+    assert quota.delay_ms(MonoMs(0)) == LONGEST_DELAY_MS
 
 
 def test_throttled_replicas_are_named_by_partition_and_broker() -> None:

@@ -7,6 +7,7 @@ import pytest
 from ottla.log.compaction.cleaner import CleanerMemory, LogCleaning, SegmentSwap, extent, lags
 from ottla.log.compaction.plan import dirty_log_of
 from ottla.log.log import Log
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.net.broker_link import RawReply
@@ -20,10 +21,10 @@ SECOND = TopicPartition("t", 1)
 
 def compact(log: Log, now_ms: int) -> None:
     """One round of compaction over all closed segments."""
-    dirty = dirty_log_of(extent(log), 0, lags(log), now_ms)
-    for step in LogCleaning(log, dirty, CleanerMemory(), now_ms).steps():
+    dirty = dirty_log_of(extent(log), 0, lags(log), WallMs(now_ms))
+    for step in LogCleaning(log, dirty, CleanerMemory(), WallMs(now_ms)).steps():
         if isinstance(step, SegmentSwap):
-            step.perform(now_ms)
+            step.perform(WallMs(now_ms))
 
 
 def flip_bit(disk: ForgettingDisk, log: Log, position: int) -> None:
@@ -96,6 +97,28 @@ async def test_a_follower_behind_the_start_of_the_leaders_log_starts_there() -> 
         follower = pair.partition(OTHER).log
         assert (follower.start_offset, follower.end_offset) == (100, 101)
         assert pair.contents(ME) == pair.contents(OTHER)
+
+
+@pytest.mark.spec("REP-51")
+@pytest.mark.parametrize("policy", ["never", "all"])
+async def test_a_new_follower_begins_with_the_batch_in_which_the_leaders_log_begins(
+    policy: str,
+) -> None:
+    """DeleteRecords may end inside of a batch, which then is sent whole."""
+    async with replica_pair({"flush.before.ack": policy}) as pair:
+        await pair.lead(ME, epoch=0, isr=(ME,), to=(ME,))
+        leader = pair.data(ME)
+        await leader.start_append(b"a", b"b", b"c", acks=-1)
+        await leader.start_append(b"d", b"e", b"f", acks=-1)
+        pair.partition(ME).log.raise_start_offset(4)
+        await pair.lead(ME, epoch=1, isr=(ME,))
+        await pair.pass_ms(3_000)
+        follower = pair.partition(OTHER).log
+        assert (follower.start_offset, follower.end_offset) == (4, 6)
+        assert pair.contents(OTHER) != b""
+        assert pair.contents(ME).endswith(pair.contents(OTHER))
+        await leader.start_append(b"g", acks=-1)
+        assert follower.end_offset == 7
 
 
 @pytest.mark.spec("REP-51", "REP-47")
@@ -284,7 +307,7 @@ async def test_a_follower_waits_where_the_leaders_log_ends_in_a_gap() -> None:
         await pair.lead(ME, epoch=0)
         await pair.data(ME).start_append(b"a", acks=-1)
         await pair.pass_ms(1_000)
-        pair.partition(ME).log.roll(0, base_offset=10)  # as old compaction left it
+        pair.partition(ME).log.roll(WallMs(0), base_offset=10)  # as old compaction left it
         before = len(pair.links[ME].requests)
         await pair.pass_ms(5_000)
         assert len(pair.links[ME].requests) - before <= 12, "each waits for half a second"
@@ -301,7 +324,7 @@ async def test_a_follower_reaches_the_end_of_a_log_that_was_compacted_to_its_end
         leader, leader_log = pair.data(ME), pair.partition(ME).log
         for value in (b"a", b"b", None):
             await leader.start_append(records=leader.batch(value, key=b"k"))
-        leader_log.roll(0)
+        leader_log.roll(WallMs(0))
         for now_ms in (1_000, 2_000):
             compact(leader_log, now_ms)
         assert len(pair.contents(ME)) < 2 * len(leader.batch(None, key=b"k"))

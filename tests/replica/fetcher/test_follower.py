@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from ottla.log.leader_epochs import EpochStart, LeaderEpochs
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.replica.fetcher.follower import (
@@ -69,7 +70,7 @@ def test_only_a_log_without_epochs_is_cut_to_its_high_watermark() -> None:
         (29, ErrorCode.not_leader_or_follower, None, Ignore()),
         (30, ErrorCode.offset_out_of_range, None, AskBounds()),
         *[
-            (30, code, None, Delay(700, code))
+            (30, code, None, Delay(MonoMs(700), code))
             for code in (
                 ErrorCode.not_leader_or_follower,
                 ErrorCode.fenced_leader_epoch,
@@ -86,7 +87,7 @@ def test_only_a_log_without_epochs_is_cut_to_its_high_watermark() -> None:
 def test_each_reply_has_one_consequence(
     asked: int | None, code: ErrorCode, diverging: tuple[int, int] | None, decision: Decision
 ) -> None:
-    assert on_reply(asked, log(), code, diverging, retry_at_ms=700) == decision
+    assert on_reply(asked, log(), code, diverging, retry_at_ms=MonoMs(700)) == decision
 
 
 @pytest.mark.spec("REP-51")
@@ -107,12 +108,12 @@ def test_out_of_range_means_a_shorter_log_or_a_later_start(
 
 def test_a_partition_fails_when_the_same_offset_is_corrupt_twice() -> None:
     followed = FollowedPartition(TopicPartition("t", 0), UUID(int=1), LeaderEpoch(0))
-    assert not followed.on_corrupt(7, now_ms=0, backoff_ms=100)
-    assert followed.is_delayed(99)
-    assert not followed.is_delayed(100)
-    assert not followed.on_corrupt(8, now_ms=0, backoff_ms=100)
-    assert followed.on_corrupt(8, now_ms=100, backoff_ms=100)
+    assert not followed.on_corrupt(7, now_ms=MonoMs(0), backoff_ms=100)
+    assert followed.is_delayed(MonoMs(99))
+    assert not followed.is_delayed(MonoMs(100))
+    assert not followed.on_corrupt(8, now_ms=MonoMs(0), backoff_ms=100)
+    assert followed.on_corrupt(8, now_ms=MonoMs(100), backoff_ms=100)
     assert followed.failed
-    assert followed.is_delayed(99 + FAILED_RETRY_MS)
+    assert followed.is_delayed(MonoMs(99 + FAILED_RETRY_MS))
     followed.on_appended(9, 12)
     assert (followed.failed, followed.lag) == (False, 3)

@@ -1,14 +1,15 @@
 """Protections removed on purpose, each by replacing the functions that hold it.
 
 The simulation must find what breaks then: this is how we know that it looks. A mutation draws its
-plans from the same seeds as all runs, with more of the faults that the protection is for.
+plans from the same seeds as all runs; `aimed_plans` gives them the faults that the protection is
+for. Where two checks protect from the same thing, both are removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -24,8 +25,17 @@ from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.leader import Leadership
 from ottla.replica.partition import HostedPartition
 from ottla.replica.transitions import Transitions
-from tests.sim.cluster.plan import ClusterFault, ClusterPlan, PlannedFault, Target, draw
-from tests.sim.transactor import Dealings
+from ottla.store.port import ANY_VERSION, Check
+from ottla.store.tree import ROOT
+from tests.sim.cluster.aimed_plans import (
+    with_faults,
+    with_late_markers,
+    with_restarts,
+    with_stale_controllers,
+    with_transactions,
+    with_unheard_isr_changes,
+)
+from tests.sim.cluster.plan import ClusterFault, ClusterPlan, draw
 
 
 class Replacement(NamedTuple):
@@ -37,6 +47,8 @@ class Replacement(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Mutation:
     name: str
+    shows: frozenset[str]
+    """What is broken then, by the names of the checks; anything else does not count."""
     replacements: tuple[Replacement, ...]
     adjust: Callable[[ClusterPlan, Random], ClusterPlan] = lambda plan, _: plan
 
@@ -51,111 +63,6 @@ class Mutation:
                 stack.callback(setattr, owner, name, getattr(owner, name))
                 setattr(owner, name, value)
             yield
-
-
-# Faults that a protection is for
-
-
-def with_faults(*kinds: ClusterFault, **settings: str) -> Callable[..., ClusterPlan]:
-    """Only these faults, five of them, on leaders and controllers."""
-
-    def adjust(plan: ClusterPlan, dice: Random) -> ClusterPlan:
-        targets = [Target.LEADER, Target.LEADER, Target.CONTROLLER, Target.COORDINATOR]
-        faults = tuple(
-            PlannedFault(
-                dice.random() * 2.0, dice.choice(kinds), dice.choice(targets), 1 + 4 * dice.random()
-            )
-            for _ in range(5)
-        )
-        named = {name.replace("_", "."): value for name, value in settings.items()}
-        return replace(plan, faults=faults, settings={**plan.settings, **named})
-
-    return adjust
-
-
-def with_transactions(*kinds: ClusterFault) -> Callable[..., ClusterPlan]:
-    """Producers of the first version of transactions, and faults of coordinators."""
-
-    def adjust(plan: ClusterPlan, dice: Random) -> ClusterPlan:
-        faults = tuple(
-            PlannedFault(
-                dice.random() * 2.0,
-                dice.choice(kinds),
-                dice.choice([Target.COORDINATOR, Target.LEADER]),
-                1 + 4 * dice.random(),
-            )
-            for _ in range(5)
-        )
-        dealings = tuple(Dealings(version=1, transactions=15, aborts=0.3) for _ in range(2))
-        return replace(plan, faults=faults, dealings=dealings, relaying=None)
-
-    return adjust
-
-
-def with_stale_controllers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
-    """A broker is cut off while a leader dies, so what the controller sends it is held back; the
-    controller is paused until another one is in office; then the old requests arrive."""
-    faults: list[PlannedFault] = []
-    for _ in range(3):
-        faults += [
-            PlannedFault(1.0, ClusterFault.BROKERS_CUT, Target.ANY, 2.5 + dice.random()),
-            PlannedFault(0.1, ClusterFault.KILL, Target.LEADER, 0.3),
-            PlannedFault(0.6 + dice.random(), ClusterFault.PAUSE, Target.CONTROLLER, 3.0),
-        ]
-    return _quick_to_fail(plan, faults)
-
-
-def with_restarts(plan: ClusterPlan, dice: Random) -> ClusterPlan:
-    """Leaders and controllers restart together, so that a new controller finds brokers that have
-    registered again."""
-    faults: list[PlannedFault] = []
-    for _ in range(4):
-        faults += [
-            PlannedFault(1.0 + dice.random(), ClusterFault.KILL, Target.LEADER, 0.5),
-            PlannedFault(0.0, ClusterFault.KILL, Target.CONTROLLER, 0.5),
-            PlannedFault(0.0, ClusterFault.KILL, Target.ANY, 0.5),
-        ]
-    return _quick_to_fail(plan, faults)
-
-
-def with_late_markers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
-    """Markers are slow to arrive; their coordinator is replaced meanwhile, and its successor has
-    sent them again and let the producers go on."""
-    faults: list[PlannedFault] = []
-    for _ in range(4):
-        kind = dice.choice([ClusterFault.PAUSE, ClusterFault.ALL_CUT])
-        faults += [
-            PlannedFault(0.5, ClusterFault.STALLS, Target.COORDINATOR, 4.0),
-            PlannedFault(0.0, ClusterFault.STALLS, Target.COORDINATOR, 4.0),
-            PlannedFault(0.3 + dice.random(), kind, Target.COORDINATOR, 2.5 + dice.random()),
-        ]
-    dealings = tuple(Dealings(version=1, transactions=40, aborts=0.4) for _ in range(3))
-    return replace(_quick_to_fail(plan, faults), dealings=dealings, relaying=None, topics=())
-
-
-def _quick_to_fail(plan: ClusterPlan, faults: list[PlannedFault]) -> ClusterPlan:
-    """With short timeouts, and with producers that write all the time."""
-    habits = tuple(replace(habit, batches=60, pause_s=0.1) for habit in plan.habits)
-    settings = {"replica.lag.time.max.ms": "600", "zookeeper.session.timeout.ms": "1000"}
-    return replace(
-        plan, faults=tuple(faults), habits=habits, settings={**plan.settings, **settings}
-    )
-
-
-def with_lost_answers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
-    """The controller, as a follower, falls behind and joins again. It stops for a while when the
-    store, which replies slowly, has taken the new in-sync set; meanwhile the leader dies."""
-    faults: list[PlannedFault] = []
-    for _ in range(3):
-        faults += [
-            PlannedFault(0.5, ClusterFault.BROKERS_CUT, Target.CONTROLLER, 1.0),
-            PlannedFault(1.2 + dice.random(), ClusterFault.PAUSE, Target.CONTROLLER, 1.0),
-            PlannedFault(0.3 + 0.4 * dice.random(), ClusterFault.KILL, Target.LEADER, 0.3),
-        ]
-    quick = _quick_to_fail(plan, faults)
-    habits = tuple(replace(habit, batches=150) for habit in quick.habits)
-    settings = {**quick.settings, "zookeeper.session.timeout.ms": "3000"}
-    return replace(quick, habits=habits, settings=settings, store_faults={"reply_s": 0.6})
 
 
 # Functions without their protection
@@ -181,7 +88,8 @@ def _any_metadata(self: MetadataCache, update: Any) -> Any:
 
 
 async def _write_without_fence(self: FencedWriter, fence: Any, batch: list[Any]) -> None:
-    await self._store.multi(batch)
+    """The root is always there, whoever is the controller."""
+    await WRITE_BATCH(self, Check(ROOT, ANY_VERSION), batch)
 
 
 def _any_broker_epoch(self: Transitions, fence: Any) -> None:
@@ -224,6 +132,7 @@ def _any_coordinator(self: ProducerStates, header: Any, marker: Any) -> None:
 
 
 APPLY_METADATA: Final = MetadataCache.apply
+WRITE_BATCH: Final = FencedWriter._write_batch
 POWER: Final = (ClusterFault.POWER, ClusterFault.POWER_ALL, ClusterFault.POWER_ALL)
 LEADERS: Final = (
     ClusterFault.KILL,
@@ -232,22 +141,32 @@ LEADERS: Final = (
     ClusterFault.BROKERS_CUT,
     ClusterFault.STORE_CUT,
 )
+LOSS: Final = frozenset({"lost_write", "unseen"})
+INCOMPLETE: Final = LOSS | {"complete_leaders"}
 MUTATIONS: Final = (
+    # A leader acknowledges, a follower claims an offset, and then their machines lose power.
     Mutation(
         "fsync before acknowledgement",
+        LOSS,
         (
             Replacement(HostedPartition, "flushes_before_ack", _flush_never),
             Replacement(FlushLoop, "wait_until_flushed", _claim_unflushed),
         ),
         with_faults(*POWER, flush_before_ack="all"),
     ),
+    # A leader that was cut off has appended what its successor has not. Back as a follower, it
+    # appends behind that.
     Mutation(
         "truncation by epoch",
+        frozenset({"replicas", "inconsistent_offset"}),
         (Replacement(read, "_diverging", _nothing),),
         with_faults(ClusterFault.ALL_CUT, ClusterFault.BROKERS_CUT, ClusterFault.PAUSE),
     ),
+    # For partitions that both controllers know, the leader epoch protects from a late LeaderAndIsr
+    # and a compare-and-set from a late write; nothing else protects metadata and new partitions.
     Mutation(
         "controller epoch check",
+        frozenset({"metadata", "stray", "one_leader", "in sync"}),
         (
             Replacement(Transitions, "check", _any_controller_epoch),
             Replacement(MetadataCache, "apply", _any_metadata),
@@ -255,8 +174,11 @@ MUTATIONS: Final = (
         ),
         with_stale_controllers,
     ),
+    # A leader restarts unnoticed and goes on under its old epoch, without the positions that it
+    # knew; or a follower is taken for in sync because of what its earlier life had.
     Mutation(
         "broker epoch check",
+        INCOMPLETE | {"watermark_of_leaders"},
         (
             Replacement(Transitions, "check", _any_broker_epoch),
             Replacement(isr_changes, "_is_eligible", _eligible_in_any_life),
@@ -264,27 +186,38 @@ MUTATIONS: Final = (
         ),
         with_restarts,
     ),
+    # A leader acknowledges what no follower has, and dies.
     Mutation(
         "in-sync check in the high watermark",
+        INCOMPLETE,
         (Replacement(Leadership, "high_watermark", _own_end_only),),
         with_faults(*LEADERS),
     ),
+    # See the plan.
     Mutation(
         "high watermark over the proposed set",
+        INCOMPLETE,
         (Replacement(Leadership, "high_watermark", _committed_set_only),),
-        with_lost_answers,
+        with_unheard_isr_changes,
     ),
+    # A producer repeats a batch whose acknowledgement was lost.
     Mutation(
         "duplicate window",
+        frozenset({"duplicate"}),
         (Replacement(log_module, "check_producer", _nothing),),
     ),
+    # The leader of a partition is gone when its marker is due: the transaction stays open there.
     Mutation(
         "markers retried",
+        frozenset({"held up", "stuck_lso"}),
         (Replacement(completion, "missing_markers", _no_marker_missing),),
         with_transactions(ClusterFault.KILL, ClusterFault.BROKERS_CUT, ClusterFault.PAUSE),
     ),
+    # In the second version of transactions each has an epoch of its own, which protects, too; so
+    # the producers speak the first.
     Mutation(
         "coordinator fencing",
+        frozenset({"aborted_read", "torn_transaction", "unseen"}),
         (Replacement(ProducerStates, "check_marker", _any_coordinator),),
         with_late_markers,
     ),

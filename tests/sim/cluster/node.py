@@ -12,6 +12,7 @@ import asyncio
 import errno
 from collections.abc import Mapping
 from contextvars import copy_context
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -39,6 +40,9 @@ class NodeStore(SimStore):
             if self.is_cut:
                 raise StoreUnavailable(errno.EHOSTUNREACH, "no reply from the metadata store")
         await super().start()
+
+    def set_faults(self, faults: StoreFaults) -> None:
+        self._faults = faults
 
     def cut(self) -> None:
         self.is_cut = True
@@ -70,7 +74,10 @@ class SimNode(SimBroker):
         own = {"broker.id": str(broker_id), "zookeeper.connect": "store:2181"}
         super().__init__(loop, self.clock, disk, {**settings, **own}, host_of(broker_id))
         self.ensemble = ensemble
-        self.faults = StoreFaults(Random(self._dice.random()))
+        self._store_faults = StoreFaults(Random(self._dice.random()))
+        self._store_reply_s = 0.0
+        self._ahead_ms = 0
+        self._ending: list[tuple[asyncio.TimerHandle, int]] = []
         self.store_is_cut = False
         self._session_s = int(settings["zookeeper.session.timeout.ms"]) / 1e3
         self._expiry: asyncio.TimerHandle | None = None
@@ -88,16 +95,16 @@ class SimNode(SimBroker):
     # The process
 
     def pause(self) -> None:
-        self._loop.pause(self.lives[-1])
+        self.loop.pause(self.lives[-1])
         self._expire_later()
 
     def resume(self) -> None:
-        self._loop.resume(self.lives[-1])
+        self.loop.resume(self.lives[-1])
         self._is_heard_again()
         store = self.store
         if store is not None:
             delay_s = self._dice.random() * NOTICE_S
-            self._loop.call_later(delay_s, store.notice_silence, context=store.context)
+            self.loop.call_later(delay_s, store.notice_silence, context=store.context)
 
     def kill(self) -> None:
         self._forget_pause()
@@ -119,15 +126,38 @@ class SimNode(SimBroker):
     def _end_session(self, session: int) -> None:
         """Nothing tells the store that a process died: its session times out."""
         delay_s = self._session_s * (0.6 + 0.4 * self._dice.random())
-        self._loop.call_later(delay_s, self.ensemble.end, session)
+        timer = self.loop.call_later(delay_s, self.ensemble.end, session)
+        self._ending.append((timer, session))
+
+    def set_clock(self, ahead_ms: int) -> None:
+        """Wrong by so much, or right again."""
+        self._ahead_ms, before_ms = 0 if self._ahead_ms else ahead_ms, self._ahead_ms
+        self.clock.wall_ahead_ms += self._ahead_ms - before_ms
 
     # The store
 
-    def cut_from_store(self) -> None:
+    def set_store_faults(self, faults: StoreFaults) -> None:
+        """Of this session and of later ones."""
+        self._store_reply_s = faults.reply_s
+        self._put_store_faults(faults)
+
+    def slow_store(self, *, reply_s: float) -> None:
+        """Let each reply of the store take up to so much longer than planned."""
+        slow_s = self._store_reply_s + reply_s
+        self._put_store_faults(replace(self._store_faults, reply_s=slow_s))
+
+    def _put_store_faults(self, faults: StoreFaults) -> None:
+        self._store_faults = faults
+        if self.store is not None:
+            self.store.set_faults(faults)
+
+    def cut_from_store(self, *, expires: bool = True) -> None:
+        """Without a quorum nothing `expires`: nobody is there to end a session."""
         self.store_is_cut = True
         if self.store is not None:
             self.store.cut()
-        self._expire_later()
+        if expires:
+            self._expire_later()
 
     def heal_store(self) -> None:
         self.store_is_cut = False
@@ -141,15 +171,31 @@ class SimNode(SimBroker):
         if store is not None and self.ensemble.has(store.session):
             self.ensemble.expire(store)
 
+    async def expire_session_first(self, keep_s: float) -> None:
+        """The session ends, and its nodes are still there for a while."""
+        store = self.store
+        if store is not None and self.ensemble.has(store.session):
+            session = store.session
+            self.ensemble.expire(store, keep_nodes=True)
+            await asyncio.sleep(keep_s)
+            self.ensemble.end(session)
+
+    def end_sessions(self) -> None:
+        """The ensemble ends the sessions of dead processes without waiting for their timeouts."""
+        for timer, session in self._ending:
+            timer.cancel()
+            self.ensemble.end(session)
+        self._ending.clear()
+
     def _expire_later(self) -> None:
         if self._expiry is None:
-            self._expiry = self._loop.call_later(self._session_s, self._expire)
+            self._expiry = self.loop.call_later(self._session_s, self._expire)
 
     def _expire(self) -> None:
         self._expiry = None
         store = self.store
         if store is not None and self.ensemble.has(store.session):
-            self._loop.trace.note("session expired", self.host)
+            self.loop.trace.note("session expired", self.host)
             self.ensemble.end(store.session)
 
     def _is_heard_again(self) -> None:
@@ -158,7 +204,7 @@ class SimNode(SimBroker):
 
     def _open_store(self) -> SimStore:
         store = NodeStore(
-            self.ensemble, self._pause, faults=self.faults, session_timeout_s=self._session_s
+            self.ensemble, self._pause, faults=self._store_faults, session_timeout_s=self._session_s
         )
         store.context = copy_context()
         store.is_cut = self.store_is_cut

@@ -24,6 +24,7 @@ from tests.sim.client import (
     Client,
 )
 
+OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
 FIND_COORDINATOR: Final = 10
 ADD_PARTITIONS: Final = 24
@@ -141,6 +142,8 @@ class RoutedClient(Client):
 def _coordinator(key: int, fields: Mapping[str, Any]) -> tuple[int, str] | None:
     if key == OFFSET_FETCH:
         return GROUP, fields["groups"][0]["group_id"]
+    if key == OFFSET_COMMIT:
+        return GROUP, fields["group_id"]
     if key == ADD_PARTITIONS:
         return TRANSACTION, fields["v3_and_below_transactional_id"]
     if key in (INIT_PRODUCER_ID, END_TXN) and fields["transactional_id"] is not None:

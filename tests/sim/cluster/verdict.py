@@ -5,19 +5,21 @@ Reads the metadata store's tree and the files on the simulated disks; asks no br
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from ottla.store import paths
 from ottla.store.memory import Ensemble
 from ottla.store.nodes import ControllerNode, StateNode, TopicNode
+from ottla.store.port import Delete
 from ottla.testing.history import Violation
-from ottla.testing.history.replicas import differences
-from tests.sim.broker import DATA
+from ottla.testing.history.replicas import differences, log_end
 from tests.sim.cluster.node import SimNode
 
+IS_LOG: Final = re.compile(r"[^.]+-\d+")
+"""The directory of a log that is in use."""
 COMPACTED: Final = {CONSUMER_OFFSETS, TRANSACTION_STATE}
 
 
@@ -33,6 +35,15 @@ class StoreView:
     def controller(self) -> int:
         entry = self._ensemble.tree.find(paths.CONTROLLER)
         return -1 if entry is None else ControllerNode.decode(entry.node().data).broker
+
+    def controller_epoch(self) -> int:
+        entry = self._ensemble.tree.find(paths.CONTROLLER_EPOCH)
+        return 0 if entry is None else int(entry.node().data)
+
+    def delete_controller(self) -> None:
+        """As an operator does who wants another one elected."""
+        if self._ensemble.tree.find(paths.CONTROLLER) is not None:
+            self._ensemble.write([Delete(paths.CONTROLLER)], session=0)
 
     def topics(self) -> dict[str, TopicNode]:
         found = {}
@@ -60,6 +71,8 @@ class StoreView:
         states = self.states()
         for name, topic in self.topics().items():
             for partition, replicas in topic.partitions.items():
+                if topic.adding.get(partition) or topic.removing.get(partition):
+                    left.append(f"{name}-{partition} is being reassigned: {topic}")
                 state = states.get(TopicPartition(name, partition))
                 if state is None or state.leader < 0 or set(state.isr) != set(replicas):
                     left.append(f"{name}-{partition} has replicas {replicas} and is {state}")
@@ -78,14 +91,49 @@ def different_replicas(
     for name, topic in view.topics().items():
         for partition, replicas in topic.partitions.items():
             tp = TopicPartition(name, partition)
-            logs = {int(broker): log_of(nodes[broker], tp) for broker in replicas}
+            found = {int(broker): log_of(nodes[broker], tp) for broker in replicas}
             compacted = name in COMPACTED or tp not in ends
-            for difference in differences(logs, ends.get(tp), compacted=compacted):
+            for difference in differences(
+                {broker: replica.content for broker, replica in found.items()},
+                ends.get(tp),
+                compacted=compacted,
+                bases={broker: replica.base for broker, replica in found.items()},
+            ):
                 yield Violation("replicas", str(tp), difference)
 
 
-def log_of(node: SimNode, tp: TopicPartition) -> bytes:
-    """Every segment of a replica, in the order of offsets."""
-    directory = Path(DATA) / str(tp)
-    segments = [name for name in node.disk.list(directory) if name.endswith(".log")]
-    return b"".join(node.disk.read(directory / name) for name in segments)
+class ReplicaLog(NamedTuple):
+    content: bytes
+    """Of every segment, in the order of offsets."""
+    base: int
+    """Where the last segment begins."""
+
+    @property
+    def end(self) -> int:
+        return max(self.base, log_end(self.content))
+
+
+def log_of(node: SimNode, tp: TopicPartition) -> ReplicaLog:
+    for parent in node.data_dirs:
+        directory = parent / str(tp)
+        if node.disk.exists(directory):
+            segments = [name for name in node.disk.list(directory) if name.endswith(".log")]
+            content = b"".join(node.disk.read(directory / name) for name in segments)
+            return ReplicaLog(content, int(segments[-1].removesuffix(".log")))
+    return ReplicaLog(b"", 0)
+
+
+def strays(nodes: Mapping[int, SimNode], view: StoreView) -> list[str]:
+    """Logs that no broker should have: of deleted topics, or of replicas that are elsewhere now."""
+    replicas = {
+        str(TopicPartition(name, partition)): brokers
+        for name, topic in view.topics().items()
+        for partition, brokers in topic.partitions.items()
+    }
+    return [
+        f"{directory / name} on broker {broker}"
+        for broker, node in nodes.items()
+        for directory in node.data_dirs
+        for name in node.disk.list(directory)
+        if IS_LOG.fullmatch(name) and broker not in replicas.get(name, ())
+    ]

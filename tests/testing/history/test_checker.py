@@ -199,4 +199,4 @@ def test_one_lie_is_enough(lie: Callable[[HonestLog], list[Event]], seed: int) -
 
 
 def test_every_invariant_has_a_name_of_its_own() -> None:
-    assert len(set(INVARIANTS)) == len(INVARIANTS) == 20
+    assert len(set(INVARIANTS)) == len(INVARIANTS) == 21

@@ -41,6 +41,19 @@ def test_a_leader_that_is_none_any_more_is_looked_up(code: ErrorCode) -> None:
     run(story())
 
 
+@pytest.mark.spec("CON-17")
+async def test_a_leader_named_by_a_former_one_is_fetched_from_at_once() -> None:
+    rig = Rig()
+    rig.cluster.logs[HERE] = [batch(0, 1)]
+    refused = FetchedPartition(0, ErrorCode.not_leader_or_follower, current_leader=(2, 1))
+    rig.cluster.fetch_answers = [lambda tp, asked: refused]
+    async with rig.run() as core:
+        subscribing.assign(core, [HERE])
+        assert len(await rig.poll(5)) == 1
+    assert [node for node, _ in rig.cluster.fetched][:2] == [1, 2]
+    assert not rig.cluster.refreshed, "no metadata request was needed"
+
+
 @pytest.mark.spec("CON-12")
 def test_out_of_range_is_reset_or_said() -> None:
     async def story(policy: str) -> None:

@@ -5,6 +5,7 @@ from ottla.client.consumer.position.partition_position import (
     AssignedPartition,
     PositionPhase,
 )
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 
 HERE = TopicPartition("t", 0)
@@ -113,14 +114,14 @@ def test_without_an_epoch_a_new_leader_is_simply_read_from() -> None:
 
 def test_the_nearest_replica_is_read_for_a_while() -> None:
     part = ready()
-    assert part.source(1, 0) == 1
-    part.prefer(7, until_ms=100)
-    assert part.source(1, 99) == 7
-    assert part.source(1, 100) == 1, "then the leader is asked again"
-    assert part.source(1, 50) == 1
-    part.prefer(7, until_ms=100)
+    assert part.source(1, MonoMs(0)) == 1
+    part.prefer(7, until_ms=MonoMs(100))
+    assert part.source(1, MonoMs(99)) == 7
+    assert part.source(1, MonoMs(100)) == 1, "then the leader is asked again"
+    assert part.source(1, MonoMs(50)) == 1
+    part.prefer(7, until_ms=MonoMs(100))
     part.on_leader_epoch(4)
-    assert part.source(1, 0) == 1, "another leader may prefer another"
+    assert part.source(1, MonoMs(0)) == 1, "another leader may prefer another"
 
 
 def test_a_stuck_partition_says_why_until_it_is_sought() -> None:

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST, ResetPolicy, reset_policy
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 
-NOW = 1_700_000_000_000
+NOW = WallMs(1_700_000_000_000)
 
 
 @pytest.mark.spec("CON-12", "CFG-110")

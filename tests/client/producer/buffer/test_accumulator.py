@@ -6,6 +6,7 @@ import pytest
 
 from ottla.client.producer.buffer.accumulator import FOREVER_MS
 from ottla.client.producer.buffer.batch import ProducerStamp
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 from tests.client.producer.rig import TP, Rig, batch, cluster, record, topic
 
@@ -22,15 +23,15 @@ def test_a_batch_waits_for_more_records_until_it_has_lingered_or_is_full() -> No
     rig = Rig(linger_ms=20, batch_size=300)
     fill(rig, 0)
     rig.pass_ms(5)
-    ready = rig.accumulator.ready(VIEW, rig.now_ms)
+    ready = rig.accumulator.ready(VIEW, MonoMs(rig.now_ms))
     assert (ready.nodes, ready.wait_ms) == ({}, 15)
     rig.pass_ms(15)
-    assert list(rig.accumulator.ready(VIEW, rig.now_ms).nodes) == [1]
+    assert list(rig.accumulator.ready(VIEW, MonoMs(rig.now_ms)).nodes) == [1]
     full = Rig(linger_ms=20_000, batch_size=300)
     fill(full, 0, 0)
-    assert not full.accumulator.ready(VIEW, full.now_ms).nodes
+    assert not full.accumulator.ready(VIEW, MonoMs(full.now_ms)).nodes
     fill(full, 0)
-    assert list(full.accumulator.ready(VIEW, full.now_ms).nodes) == [1]
+    assert list(full.accumulator.ready(VIEW, MonoMs(full.now_ms)).nodes) == [1]
 
 
 @pytest.mark.spec("PRD-31", "PRD-38")
@@ -40,7 +41,7 @@ def test_the_next_look_is_due_when_the_first_of_those_that_wait_will_be_ready() 
     rig.pass_ms(5)
     fill(rig, 1)
     fill(rig, 2, 2, 2)
-    ready = rig.accumulator.ready(VIEW, rig.now_ms)
+    ready = rig.accumulator.ready(VIEW, MonoMs(rig.now_ms))
     assert [queue.tp.partition for queue in ready.nodes[1]] == [2]
     assert ready.wait_ms == 15
 
@@ -49,13 +50,13 @@ def test_the_next_look_is_due_when_the_first_of_those_that_wait_will_be_ready() 
 def test_without_lingering_a_batch_goes_at_once() -> None:
     rig = Rig(linger_ms=0)
     fill(rig, 0)
-    assert rig.accumulator.ready(VIEW, rig.now_ms).nodes
+    assert rig.accumulator.ready(VIEW, MonoMs(rig.now_ms)).nodes
 
 
 @pytest.mark.spec("PRD-30", "PRD-57")
 def test_nothing_lingers_when_memory_is_short_or_somebody_flushes_or_closes() -> None:
     def is_ready(rig: Rig) -> bool:
-        return bool(rig.accumulator.ready(VIEW, rig.now_ms).nodes)
+        return bool(rig.accumulator.ready(VIEW, MonoMs(rig.now_ms)).nodes)
 
     short = Rig(linger_ms=20_000, batch_size=1_000, buffer_memory=1_000)
     fill(short, 0)
@@ -77,10 +78,10 @@ def test_data_for_a_partition_without_a_leader_asks_for_its_topic() -> None:
     rig = Rig(linger_ms=0)
     fill(rig, 0, 1)
     view = cluster(topic(3, {0: -1, 1: 2}))
-    ready = rig.accumulator.ready(view, rig.now_ms)
+    ready = rig.accumulator.ready(view, MonoMs(rig.now_ms))
     assert ready.leaderless == {"t"}
     assert list(ready.nodes) == [2]
-    assert rig.accumulator.ready(cluster(), rig.now_ms).leaderless == {"t"}
+    assert rig.accumulator.ready(cluster(), MonoMs(rig.now_ms)).leaderless == {"t"}
 
 
 @pytest.mark.spec("PRD-30", "PRD-51")
@@ -89,12 +90,26 @@ def test_a_batch_that_failed_waits_its_pause_and_comes_first() -> None:
     fill(rig, 0)
     [failed] = rig.drained(VIEW)
     fill(rig, 0)
-    failed.attempts, failed.retry_at_ms = 1, rig.now_ms + 50
+    failed.leader_epoch = VIEW.leader_epoch(failed.tp)
+    failed.attempts, failed.retry_at_ms = 1, MonoMs(rig.now_ms + 50)
     rig.accumulator.put_back([failed])
-    ready = rig.accumulator.ready(VIEW, rig.now_ms)
+    ready = rig.accumulator.ready(VIEW, MonoMs(rig.now_ms))
     assert (ready.nodes, ready.wait_ms) == ({}, 50)
     rig.pass_ms(50)
     assert rig.drained(VIEW) == [failed]
+
+
+@pytest.mark.spec("PRD-30", "PRD-51")
+def test_a_batch_that_failed_goes_to_a_new_leader_at_once() -> None:
+    rig = Rig(linger_ms=0)
+    fill(rig, 0)
+    [failed] = rig.drained(VIEW)
+    failed.leader_epoch = VIEW.leader_epoch(failed.tp)
+    failed.attempts, failed.retry_at_ms = 1, MonoMs(rig.now_ms + 50)
+    rig.accumulator.put_back([failed])
+    assert rig.accumulator.ready(VIEW, MonoMs(rig.now_ms)).wait_ms == 50
+    view = cluster(topic(3, {0: 2})).with_leader(failed.tp, 1, failed.leader_epoch + 1)
+    assert list(rig.accumulator.ready(view, MonoMs(rig.now_ms)).nodes) == [1]
 
 
 @pytest.mark.spec("PRD-34", "PRD-39")
@@ -138,7 +153,7 @@ def test_a_drained_batch_takes_no_more_records() -> None:
 def test_what_may_not_go_is_passed_over() -> None:
     rig = Rig(linger_ms=0)
     fill(rig, 0, 1)
-    queues = rig.accumulator.ready(VIEW, rig.now_ms).nodes[1]
+    queues = rig.accumulator.ready(VIEW, MonoMs(rig.now_ms)).nodes[1]
     taken = rig.accumulator.drain(1, queues, lambda tp, head: tp.partition == 1)
     assert [each.tp.partition for each in taken] == [1]
 
@@ -149,7 +164,7 @@ def test_with_one_request_in_flight_a_partition_waits_for_its_answer() -> None:
     fill(rig, 0, 0, 1)
     first = rig.drained(VIEW)
     assert [each.tp.partition for each in first] == [0, 1]
-    assert rig.accumulator.ready(VIEW, rig.now_ms).nodes == {}
+    assert rig.accumulator.ready(VIEW, MonoMs(rig.now_ms)).nodes == {}
     rig.accumulator.unmute(first)
     assert [each.tp.partition for each in rig.drained(VIEW)] == [0]
 
@@ -170,18 +185,18 @@ def test_memory_is_free_when_a_batch_has_its_outcome_and_not_before() -> None:
 @pytest.mark.spec("PRD-37", "CFG-101")
 def test_what_has_waited_or_been_under_way_too_long_expires() -> None:
     rig = Rig(linger_ms=0, request_timeout_ms=10, delivery_timeout_ms=100)
-    assert rig.accumulator.next_expiry_ms(rig.now_ms) == FOREVER_MS
+    assert rig.accumulator.next_expiry_ms(MonoMs(rig.now_ms)) == FOREVER_MS
     fill(rig, 0)
     [incomplete_batches] = rig.drained(VIEW)
     rig.pass_ms(60)
     fill(rig, 1)
-    assert rig.accumulator.next_expiry_ms(rig.now_ms) == 40
-    assert rig.accumulator.expired(rig.now_ms) == []
+    assert rig.accumulator.next_expiry_ms(MonoMs(rig.now_ms)) == 40
+    assert rig.accumulator.expired(MonoMs(rig.now_ms)) == []
     rig.pass_ms(40)
-    assert rig.accumulator.expired(rig.now_ms) == [incomplete_batches]
+    assert rig.accumulator.expired(MonoMs(rig.now_ms)) == [incomplete_batches]
     rig.accumulator.finished(incomplete_batches)
     rig.pass_ms(60)
-    [waiting] = rig.accumulator.expired(rig.now_ms)
+    [waiting] = rig.accumulator.expired(MonoMs(rig.now_ms))
     assert waiting.tp.partition == 1
     assert rig.drained(VIEW) == []
 

@@ -8,11 +8,12 @@ import pytest
 
 from ottla.client.producer.buffer.batch import Batch, ProducerStamp, RecordMetadata, size_of
 from ottla.client.producer.delivery import Delivery
+from ottla.model.clock import MonoMs
 from tests.client.producer.rig import STAMP_NS, TP, batch
 
 
 def test_columns_are_filled_only_as_far_as_records_need_them() -> None:
-    made = Batch(TP, 1_000, 0, 0, threading.Lock())
+    made = Batch(TP, 1_000, 0, MonoMs(0), threading.Lock())
     assert made.append(None, b"a", (), STAMP_NS) == 0
     assert made.keys is None
     assert made.append(b"k", None, (("h", b"1"),), STAMP_NS) == 1
@@ -24,7 +25,7 @@ def test_columns_are_filled_only_as_far_as_records_need_them() -> None:
 
 @pytest.mark.spec("PRD-20")
 def test_room_shrinks_by_what_a_record_takes() -> None:
-    made = Batch(TP, 1_000, 0, 0, threading.Lock())
+    made = Batch(TP, 1_000, 0, MonoMs(0), threading.Lock())
     before = made.room
     made.append(b"key", b"value", (("h", b"1"),), STAMP_NS)
     assert before - made.room == size_of(b"key", b"value", (("h", b"1"),))

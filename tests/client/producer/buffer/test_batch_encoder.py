@@ -15,6 +15,7 @@ from ottla.client.producer.buffer.batch_encoder import (
     encode_plain,
     load_native,
 )
+from ottla.model.clock import MonoMs
 from ottla.protocol.records.batch import crc_ok, read_header
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import read_records
@@ -38,7 +39,7 @@ def test_the_kernel_and_plain_python_write_the_same_records(
     records: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]],
     codec: Codec,
 ) -> None:
-    made = Batch(TP, 1 << 20, 0, 0, threading.Lock())
+    made = Batch(TP, 1 << 20, 0, MonoMs(0), threading.Lock())
     for key, value, headers, stamp_ms in records:
         made.append(key, value, tuple(headers), stamp_ms * 1_000_000)
     made.close()

@@ -9,12 +9,13 @@ import pytest
 from ottla.client.partitioners import Sticky
 from ottla.client.producer.buffer.batch import Batch
 from ottla.client.producer.buffer.queues import Queues
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 from tests.client.producer.rig import TP, batch
 
 
 def begun(queues: Queues, *, closed: bool = False) -> Batch:
-    made = batch() if closed else Batch(TP, 1_000, 100, 7, queues.lock)
+    made = batch() if closed else Batch(TP, 1_000, 100, MonoMs(7), queues.lock)
     queues.begin(queues.at(TP), made)
     return made
 
@@ -74,7 +75,7 @@ def test_a_sticky_batch_that_is_closed_counts_for_its_partition() -> None:
 def test_topics_in_use_are_those_with_something_new_or_waiting() -> None:
     queues = Queues(1_000)
     begun(queues)
-    assert queues.used_since(7) == {"t"}
-    assert queues.used_since(8) == {"t"}
+    assert queues.used_since(MonoMs(7)) == {"t"}
+    assert queues.used_since(MonoMs(8)) == {"t"}
     queues.take(queues.at(TP))
-    assert queues.used_since(8) == set()
+    assert queues.used_since(MonoMs(8)) == set()

@@ -10,6 +10,7 @@ from ottla.client.errors import RecordTooLarge, SerializationError, UserError
 from ottla.client.partitioners import RoundRobin
 from ottla.client.producer.buffer.record_intake import Hooks
 from ottla.client.serializers import from_json, from_str
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 from tests.client.producer.rig import STAMP_NS, TP, Rig, batch, cluster, record, topic
 
@@ -211,7 +212,7 @@ def test_the_sender_is_woken_for_a_batch_that_a_whole_one_closes() -> None:
     before = rig.woken
     rig.intake.add(batch())
     assert rig.woken == before + 1
-    assert rig.accumulator.ready(cluster(topic()), rig.now_ms).nodes
+    assert rig.accumulator.ready(cluster(topic()), MonoMs(rig.now_ms)).nodes
 
 
 def test_none_of_several_batches_is_taken_where_one_may_not_be() -> None:

@@ -7,6 +7,7 @@ import pytest
 from ottla.coordinator.group.classic.member import ClassicMember, JoinReply, Protocol
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.outcome import Answer
+from ottla.model.clock import WallMs
 
 
 def member(*protocols: str) -> ClassicMember:
@@ -29,7 +30,7 @@ def test_nobody_is_answered_twice() -> None:
     one = member("range")
     one_request = one.awaits_join = replies.append
     assert one.waits
-    draft = Draft(0)
+    draft = Draft(WallMs(0))
     one.answer_join(JoinReply(), draft)
     one.answer_join(JoinReply(), draft)
     assert draft.effects == [Answer(one_request, JoinReply())]

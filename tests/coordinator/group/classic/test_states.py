@@ -6,6 +6,7 @@ import pytest
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.member import CAN_REBALANCE, MOVES, GroupPhase
+from ottla.model.clock import WallMs
 
 
 @pytest.mark.spec("GRP-08", "GRP-09", "GRP-11")
@@ -28,8 +29,8 @@ def test_a_phase_is_reached_from_its_legal_predecessors_only() -> None:
 
 @pytest.mark.spec("GRP-09", "GRP-10")
 def test_an_illegal_move_is_caught_and_a_legal_one_is_dated() -> None:
-    group = ClassicGroup("g", 5)
-    group.move(GroupPhase.PREPARING, 8)
+    group = ClassicGroup("g", WallMs(5))
+    group.move(GroupPhase.PREPARING, WallMs(8))
     assert group.since_ms == 8
     with pytest.raises(AssertionError):
-        group.move(GroupPhase.STABLE, 9)
+        group.move(GroupPhase.STABLE, WallMs(9))

@@ -16,6 +16,7 @@ from ottla.coordinator.group.consumer.records import (
     TargetEpochSet,
     TargetSet,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import parts
 from tests.coordinator.group.scene import code_of
@@ -77,7 +78,7 @@ def test_a_static_member_is_found_by_its_name() -> None:
 def test_patterns_widen_a_subscription() -> None:
     group = group_of(
         ProfileSet("g", "m", MemberProfile(topics=("a",), pattern="b.*")),
-        PatternSet("g", "b.*", Resolved(frozenset({"b1"}), 0, 0)),
+        PatternSet("g", "b.*", Resolved(frozenset({"b1"}), 0, WallMs(0))),
     )
     assert group.subscribed() == {"a", "b1"}
     assert group.patterns_in_use() == {"b.*"}

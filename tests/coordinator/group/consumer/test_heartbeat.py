@@ -10,6 +10,7 @@ from ottla.coordinator.group.consumer.group import GroupState
 from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
 from ottla.coordinator.group.consumer.member import MemberState
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import (
     Client,
@@ -294,10 +295,12 @@ def test_a_pattern_is_resolved_anew_now_and_then_whatever_happens() -> None:
     scene = ConsumerScene(regex_refresh_interval_ms=600_000)
     scene.beat(Client(scene, "a", pattern="t.*").ask(topics=()))
     scene.beat(HeartbeatRequest("a", 1))
-    assert not scene.shard.consumer.to_resolve("g", HeartbeatRequest("a", 1), scene.now + 599_999)[
-        0
-    ]
-    assert scene.shard.consumer.to_resolve("g", HeartbeatRequest("a", 1), scene.now + 600_000)[0]
+    assert not scene.shard.consumer.to_resolve(
+        "g", HeartbeatRequest("a", 1), WallMs(scene.now + 599_999)
+    )[0]
+    assert scene.shard.consumer.to_resolve(
+        "g", HeartbeatRequest("a", 1), WallMs(scene.now + 600_000)
+    )[0]
 
 
 def test_a_pattern_that_nobody_has_any_more_is_forgotten() -> None:

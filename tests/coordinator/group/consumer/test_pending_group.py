@@ -9,13 +9,14 @@ from ottla.coordinator.group.consumer.pending_group import PendingGroup, select_
 from ottla.coordinator.group.consumer.records import EpochSet, TargetSet
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
+from ottla.model.clock import WallMs
 from tests.coordinator.group.consumer.scene import image_of, parts
 
 IMAGE = image_of({"t": 2})
 
 
 def revision() -> PendingGroup:
-    made = PendingGroup(ConsumerGroup("g"), Draft(0), IMAGE)
+    made = PendingGroup(ConsumerGroup("g"), Draft(WallMs(0)), IMAGE)
     made.put(Member("m", MemberProfile(instance_id="i", topics=("t",))))
     return made
 
@@ -67,7 +68,7 @@ def test_tombstones_take_everything_away_and_the_group_last() -> None:
     made.resolve({"x": frozenset({"t"})})
     made.raise_epoch(always=True)
     made.retarget(GroupSettings(), AssignmentInput.assign)
-    draft = Draft(0)
+    draft = Draft(WallMs(0))
     tombstones(made.after, draft)
     assert all(each.value is None for each in draft.records)
     assert {each.key for each in made.draft.records} <= {each.key for each in draft.records}

@@ -30,6 +30,7 @@ from ottla.coordinator.group.consumer.records import (
     record,
 )
 from ottla.coordinator.group.consumer.topic_partitions import TopicIdPartition, TopicSize
+from ottla.model.clock import WallMs
 
 names = st.text(max_size=12)
 numbers = st.integers(0, 2**31 - 1)
@@ -122,7 +123,7 @@ SHARE = "02 00010203 04050607 08090a0b 0c0d0e0f 03 00000001 00000002 00 "
             "0000 00000007 00000006 01 " + SHARE + "01 00",
         ),
         (
-            PatternSet("g", "t.*", Resolved(frozenset({"t"}), 1, 2)),
+            PatternSet("g", "t.*", Resolved(frozenset({"t"}), 1, WallMs(2))),
             "0010 0001 67 0003 742e2a",
             "0000 02 02 74 00000000 00000001 00000000 00000002 00",
         ),

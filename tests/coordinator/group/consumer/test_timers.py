@@ -23,6 +23,7 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import CancelTimer, SetTimer
+from ottla.model.clock import WallMs
 
 GROUP = ConsumerGroup("g")
 
@@ -35,7 +36,7 @@ def member(*, classic: bool = False, state: MemberState = MemberState.STABLE) ->
 
 
 def test_a_session_is_as_long_as_the_broker_or_the_classic_member_says() -> None:
-    draft = Draft(0)
+    draft = Draft(WallMs(0))
     restart_session(GROUP, member(), draft, GroupSettings(consumer_session_timeout_ms=45_000))
     restart_session(GROUP, member(classic=True), draft, GroupSettings())
     key = TimerKey("session", "g", "m")
@@ -43,7 +44,7 @@ def test_a_session_is_as_long_as_the_broker_or_the_classic_member_says() -> None
 
 
 def test_a_group_with_settings_of_its_own_has_its_own_session() -> None:
-    draft, own = Draft(0), GroupSettings(consumer_session_timeout_ms=50_000)
+    draft, own = Draft(WallMs(0)), GroupSettings(consumer_session_timeout_ms=50_000)
     limits = GroupSettings(paces={"g": own})
     restart_session(GROUP, member(), draft, limits)
     restart_session(ConsumerGroup("other"), member(), draft, limits)
@@ -56,7 +57,7 @@ def test_a_group_with_settings_of_its_own_has_its_own_session() -> None:
 
 
 def test_giving_up_is_waited_for_by_the_members_own_timeout() -> None:
-    draft = Draft(0)
+    draft = Draft(WallMs(0))
     for each in (
         member(state=MemberState.UNREVOKED),
         member(),
@@ -68,14 +69,14 @@ def test_giving_up_is_waited_for_by_the_members_own_timeout() -> None:
 
 
 def test_the_time_to_rejoin_runs_from_when_it_was_first_heard_of() -> None:
-    draft, group = Draft(0), ConsumerGroup("g")
+    draft, group = Draft(WallMs(0)), ConsumerGroup("g")
     for _ in range(2):
         await_rejoin(group, member(classic=True), draft)
     assert draft.timers == [SetTimer(TimerKey(REJOIN, "g", "m"), 9_000)]
 
 
 def test_nothing_but_its_session_runs_for_one_that_is_gone() -> None:
-    draft = Draft(0)
+    draft = Draft(WallMs(0))
     forget("g", "m", draft)
     kinds = [kind for kind in WHY if kind != "session"]
     assert draft.timers == [CancelTimer(TimerKey(kind, "g", "m")) for kind in kinds]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from tests.protocol.records.columns.batches import numbered
 
 @pytest.mark.parametrize("room", [fresh, shelved, Scratch().room])
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.int8, np.uint8])
-def test_an_array_is_as_long_as_asked_and_can_be_written(room: Room, kind: type) -> None:
+def test_an_array_is_as_long_as_asked_and_can_be_written(
+    room: Room, kind: type[np.integer[Any]]
+) -> None:
     for count in (5, 0, 9):
         array = room(kind.__name__, count, kind)
         array[:] = 7

@@ -1,0 +1,210 @@
+"""Scenarios of replication and failover on virtual time.
+
+The numbers are those of the table of scenarios in docs/reliability.md. After each everything is
+repaired, and what holds after a seeded run must hold: nothing lost, doubled or invented, equal
+replicas, whole in-sync sets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ottla.testing.history import Leads
+from tests.sim.cluster.moments import Moment
+from tests.sim.cluster.stage import T0, Stage, play
+from tests.sim.cluster.verdict import log_of
+
+SEGMENT = Path("/data/t-0/00000000000000000000.log")
+
+
+def test_scenario_01_kill_of_a_leader_loses_nothing_and_writes_go_on() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            await stage.until_acknowledged(20)
+            stage.node(1).kill()
+            await stage.until_gone(1)
+            before = stage.acknowledged()
+            assert await stage.until(lambda: stage.acknowledged() > before) < 1.5
+            assert stage.leader() != 1
+
+    play(scenario)
+
+
+def test_scenario_02_a_leader_cut_off_from_followers_acknowledges_nothing_and_stays() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            await stage.until_acknowledged(20)
+            stage.cut((1, 2), (1, 3))
+            await asyncio.sleep(0.5)  # what was on its way
+            before, epoch = stage.acknowledged(), stage.epoch()
+            await asyncio.sleep(5.0)
+            assert stage.acknowledged() == before
+            assert (stage.leader(), stage.epoch()) == (1, epoch), "its session lives"
+            stage.heal()
+            await stage.until(lambda: stage.acknowledged() > before)
+
+    play(scenario)
+
+
+def test_scenario_03_a_leader_cut_off_from_the_store_is_replaced_and_truncates() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            await stage.until_acknowledged(20)
+            stage.node(1).cut_from_store()
+            before = stage.acknowledged()
+            await stage.until(lambda: stage.acknowledged() > before)
+            assert stage.leader() == 1, "it goes on until another one is elected"
+            await stage.until(lambda: stage.leader() != 1)
+            stage.node(1).heal_store()
+            await stage.until(lambda: stage.isr() == {1, 2, 3})
+
+    play(scenario)
+
+
+def test_scenario_04_two_failovers_within_a_second_leave_equal_logs() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            await stage.until_acknowledged(20)
+            stage.node(1).kill()
+            await stage.until(lambda: stage.leader() == 2)
+            stage.node(2).expire_session()
+            took_s = await stage.until(lambda: stage.leader() == 3)
+            assert took_s < 1.0
+            await stage.start(1)
+
+    play(scenario)
+
+
+def test_scenario_05_a_follower_with_a_stale_high_watermark_keeps_committed_records() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        await stage.write(20)
+        end = log_of(stage.node(3), T0).end
+        stage.node(3).kill()  # the checkpoint of its high watermark says 0
+        await stage.start(3)
+        assert log_of(stage.node(3), T0).end == end
+        stage.node(1).kill()
+        stage.node(2).kill()
+        await stage.until(lambda: stage.leader() != 1)
+
+    settings = {"replica.high.watermark.checkpoint.interval.ms": "60000"}
+    stage = play(scenario, settings)
+    assert not stage.logged("truncating t-0")
+
+
+def test_scenario_06_a_sole_in_sync_leader_keeps_its_partition_offline_until_it_returns() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3), min_insync_replicas="1")
+        stage.node(2).kill()
+        stage.node(3).kill()
+        await stage.until(lambda: stage.isr() == {1})
+        sent = await stage.write(10)
+        stage.node(1).cut_power()
+        await stage.start(2)
+        await stage.start(3)
+        await asyncio.sleep(10.0)
+        assert (stage.leader(), stage.isr()) == (-1, {1})
+        await stage.start(1)
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
+        assert log_of(stage.node(2), T0).end >= sent[-1].offset + 1
+
+    play(scenario, {"flush.before.ack": "auto"})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scenario_07_with_every_flush_a_power_cut_of_all_machines_loses_nothing(seed: int) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            for _ in range(3):
+                await stage.until_acknowledged(10)
+                for broker in (1, 2, 3):
+                    stage.node(broker).cut_power()
+                await asyncio.gather(*(stage.start(broker) for broker in (3, 1, 2)))
+
+    play(scenario, {"flush.before.ack": "all"}, seed)
+
+
+@pytest.mark.parametrize("damage", ["bit", "cut"])
+@pytest.mark.parametrize("broker", [1, 2])
+def test_scenario_08_damage_of_one_replica_is_repaired_and_never_spread(
+    broker: int, damage: str
+) -> None:
+    """Broker 1 is the preferred leader; both replicas lose their recovery points with it."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        sent = await stage.write(20)
+        stage.node(broker).kill()
+        disk = stage.node(broker).disk
+        content = bytearray(disk.read(SEGMENT))
+        if damage == "bit":
+            content[len(content) // 2] ^= 1
+        else:
+            del content[len(content) // 2 :]
+        disk.replace(SEGMENT, bytes(content))
+        await stage.start(broker)
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
+        assert log_of(stage.node(broker), T0).end > sent[-1].offset
+
+    play(scenario)
+
+
+def test_scenario_09_a_wiped_disk_under_the_same_id_is_not_elected_and_refills() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        sent = await stage.write(20)
+        stage.node(1).kill()
+        stage.node(1).disk.wipe()
+        await stage.start(1)  # before the store misses it
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
+        assert stage.leader() != 1
+        assert log_of(stage.node(1), T0).end > sent[-1].offset
+        led = [event for event in stage.book.events if isinstance(event, Leads)]
+        assert all(event.log_end for event in led if event.leader_epoch and event.log_end >= 0)
+
+    stage = play(scenario)
+    assert stage.logged("it leaves every ISR and refills")
+
+
+def test_scenario_19_a_stopped_follower_leaves_in_time_and_rejoins_at_the_high_watermark() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            await stage.until_acknowledged(20)
+            stage.node(3).pause()
+            took_s = await stage.until(lambda: stage.isr() == {1, 2})
+            assert took_s < 1.5 * 1.5 + 0.2
+            before = stage.acknowledged()
+            await stage.until(lambda: stage.acknowledged() > before + 20)
+            stage.node(3).resume()
+            subject = await stage.cluster.moments.wait(Moment.ISR_GROWS, 10.0)
+            assert subject is not None and subject.joined == 3
+            committed = [e.high_watermark for e in stage.book.events if isinstance(e, Leads)]
+            assert log_of(stage.node(3), T0).end >= max(committed)
+
+    play(scenario, {"zookeeper.session.timeout.ms": "60000"})
+
+
+@pytest.mark.parametrize(("source", "target"), [(1, 2), (2, 1)])
+def test_scenario_20_a_link_that_passes_in_one_direction_only_acknowledges_nothing_twice(
+    source: int, target: int
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            await stage.until_acknowledged(20)
+            stage.cut((source, target), one_way=True)
+            before = stage.acknowledged()
+            await stage.until(lambda: stage.acknowledged() > before + 10)
+            assert stage.isr() == {1, 3}, "the others go on without the follower"
+            stage.heal()
+
+    play(scenario)
