@@ -10,7 +10,7 @@ import asyncio
 import struct
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kio.schema.index import api_key_map
 
@@ -26,6 +26,7 @@ from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimit
 from ottla.net.version_handshake import SupportedVersions, request_versions
 from ottla.protocol import schema, wire
 from ottla.protocol.records.compression import Bytes
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 from ottla.security.sasl.client import ClientLogin
 from ottla.security.sasl.login_requests import Requests, log_in
@@ -104,7 +105,7 @@ class BrokerConnection:
         await self.peer.connect()
         return self.versions
 
-    async def ask(self, key: int, version: int, fields: Fields, timeout_ms: int) -> Any:
+    async def ask(self, key: int, version: int, fields: Fields, timeout_ms: int) -> KioMessage:
         """Send one request and return its response, as kio's class of that version."""
         request = wire.encode_request(
             key, version, self._next_correlation_id(), self._config.client_id, fields
@@ -150,11 +151,11 @@ class BrokerConnection:
             return 0
         requests = Requests(
             ask, self._next_correlation_id, self._config.client_id, supported.newest_common,
-            str(self.node),
+            str(self.node), self.node.host,
         )  # fmt: skip
         return await log_in(requests, self._login)
 
-    def read(self, key: int, version: int, frame: memoryview) -> Any:
+    def read(self, key: int, version: int, frame: memoryview) -> KioMessage:
         """Decode a response frame to kio's class; closes the connection if that fails."""
         try:
             return wire.decode_reply(key, version, frame)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from ottla.client.broker_connection import BrokerConnection, Versions
 from ottla.client.cluster_view import ClusterView, TopicView
@@ -28,6 +28,7 @@ from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.compression import Bytes
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 
 __all__ = ["Cluster", "ConnectionLane", "CoordinatorKind", "Target"]
@@ -145,7 +146,7 @@ class Cluster:
         timeout_ms: int | None = None,
         at_most: int | None = None,
         lane: ConnectionLane = ConnectionLane.DATA,
-    ) -> Any:
+    ) -> KioMessage:
         """Send one request, once; the response as kio's class, errors included."""
         link = await self._link(node, lane)
         version = (await link.ready()).pick(key, at_most)
@@ -192,7 +193,7 @@ class Cluster:
         """It is not the coordinator, or did not answer: look it up again next time."""
         self._coordinators.forget(kind, key)
 
-    async def _ask_any_broker(self, key: int, fields: dict[str, Any]) -> Any:
+    async def _ask_any_broker(self, key: int, fields: dict[str, object]) -> KioMessage:
         return await self.ask(Target.ANY, key, fields)
 
     async def _link(self, node: To, lane: ConnectionLane) -> BrokerConnection:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
+from ottla.protocol.schema import KioMessage, KioStruct
 
 NOBODY = -1
 
@@ -77,6 +78,11 @@ class ClusterView:
         partition = self.partition(tp)
         return NOBODY if partition is None else partition.leader
 
+    def leader_epoch(self, tp: TopicPartition) -> int:
+        """The epoch of the leader of `tp`; -1 if it is unknown."""
+        partition = self.partition(tp)
+        return -1 if partition is None else partition.leader_epoch
+
     def with_node(self, node: Node) -> ClusterView:
         """The same view with a broker learned from another response."""
         if self.nodes.get(node.id, node)[:3] == node[:3] and node.id in self.nodes:
@@ -98,7 +104,7 @@ class ClusterView:
         topics_left = {name: topic for name, topic in self.topics.items() if name not in topics}
         return replace(self, topics=topics_left)
 
-    def learned(self, reply: Any, requested: Collection[str] | None) -> ClusterView:
+    def learned(self, reply: KioMessage, requested: Collection[str] | None) -> ClusterView:
         """The view after a Metadata response to a request for `requested` (None: for all)."""
         nodes = {
             broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
@@ -119,7 +125,7 @@ class ClusterView:
         return ClusterView(reply.cluster_id, reply.controller_id, nodes, topics, errors)
 
 
-def _topic(row: Any, before: TopicView | None) -> TopicView:
+def _topic(row: KioStruct, before: TopicView | None) -> TopicView:
     topic_id = row.topic_id or NO_TOPIC_ID
     partitions = sorted(map(_partition, row.partitions), key=lambda partition: partition.index)
     if before is not None and before.id == topic_id and topic_id != NO_TOPIC_ID:
@@ -132,7 +138,7 @@ def _topic(row: Any, before: TopicView | None) -> TopicView:
     )
 
 
-def _partition(row: Any) -> PartitionView:
+def _partition(row: KioStruct) -> PartitionView:
     return PartitionView(
         row.partition_index,
         row.leader_id,

@@ -6,11 +6,12 @@ Owns: the cache, until a caller reports an entry as wrong. Never retries; `Clust
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.client.cluster_view import Node
 from ottla.client.errors import refusal
 from ottla.model.errors import ErrorCode
+from ottla.protocol.schema import KioMessage
 
 FIND_COORDINATOR: Final = 10
 
@@ -29,7 +30,7 @@ class FoundCoordinator(NamedTuple):
 
 
 class CoordinatorRequest(Protocol):
-    async def __call__(self, key: int, fields: dict[str, Any]) -> Any: ...
+    async def __call__(self, key: int, fields: dict[str, object]) -> KioMessage: ...
 
 
 class Coordinators:
@@ -55,7 +56,7 @@ class Coordinators:
         return result.node
 
 
-def _parse_response(response: Any) -> FoundCoordinator:
+def _parse_response(response: KioMessage) -> FoundCoordinator:
     row = response.coordinators[0] if response.coordinators else response
     return FoundCoordinator(
         row.error_code, row.error_message, Node(row.node_id, row.host, row.port)

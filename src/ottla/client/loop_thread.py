@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ottla.model.errors import UserError
 
@@ -46,7 +46,7 @@ class LoopThread:
         """Whether the caller is on this thread, where waiting for it would deadlock."""
         return threading.current_thread() is self._thread
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+    def submit(self, work: Coroutine[object, None, T]) -> Future[T]:
         """Run `work` on the loop without waiting for it."""
         try:
             loop = self._running_loop()
@@ -59,7 +59,7 @@ class LoopThread:
     def is_stopped(self) -> bool:
         return self._loop is None
 
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def run(self, work: Coroutine[object, None, T], timeout: float | None = None) -> T:
         """Run `work` on the loop and return its result; TimeoutError after `timeout` seconds.
 
         `work` is cancelled if the wait ends early.
@@ -76,7 +76,7 @@ class LoopThread:
             future.cancel()
             raise
 
-    def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
+    def call_soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Schedule `function` on the loop."""
         self._running_loop().call_soon_threadsafe(function, *arguments)
 

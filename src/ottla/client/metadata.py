@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.cluster_view import ClusterView
 from ottla.client.connections import Connections
 from ottla.client.errors import KafkaError, refusal
 from ottla.client.retry import error_text
 from ottla.config.client import ClientConfig
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import AuthenticationFailed
+from ottla.protocol.schema import KioMessage
 
 METADATA: Final = 3
-NEVER: Final = -(1 << 62)
+NEVER: Final = MonoMs(-(1 << 62))
 
 
 class Metadata:
@@ -110,7 +111,7 @@ class Metadata:
         if wait_ms > 0:
             await asyncio.sleep(wait_ms / 1e3)
 
-    async def _first_response(self, topics: Collection[str] | None) -> Any:
+    async def _first_response(self, topics: Collection[str] | None) -> KioMessage:
         """The first response that a broker sends."""
         failures: list[str] = []
         for link in list(self._links.any(self.view.nodes)):

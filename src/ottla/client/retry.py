@@ -12,7 +12,7 @@ from random import Random
 from typing import Final, Protocol, TypeVar
 
 from ottla.client.errors import ErrorCode, KafkaError
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class Deadline:
 
     def __init__(self, clock: Clock, allowed_ms: int) -> None:
         self._clock = clock
-        self._at_ms = clock.mono_ms() + allowed_ms
+        self._at_ms = MonoMs(clock.mono_ms() + allowed_ms)
         self.allowed_ms = allowed_ms
 
     @property

@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from io import BytesIO
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ottla.client.errors import SerializationError
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 Serializer: TypeAlias = Callable[[Any], bytes]
 Deserializer: TypeAlias = Callable[[bytes], Any]
+AvroSchema: TypeAlias = str | list[Any] | dict[Any, Any]
+DecodedValue: TypeAlias = Any
+"""Of whatever type was encoded."""
 
 _LONG: Final = struct.Struct(">q")
 _INT: Final = struct.Struct(">i")
@@ -78,7 +82,7 @@ def to_float(data: bytes) -> float:
     return float(_unpacked(_DOUBLE, data))
 
 
-def from_json(value: Any) -> bytes:
+def from_json(value: object) -> bytes:
     """Anything `json.dumps` takes, without spaces, in UTF-8."""
     try:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
@@ -86,7 +90,7 @@ def from_json(value: Any) -> bytes:
         raise SerializationError(f"cannot encode as JSON: {error}") from None
 
 
-def to_json(data: bytes) -> Any:
+def to_json(data: bytes) -> DecodedValue:
     try:
         return json.loads(data)
     except ValueError as error:
@@ -101,9 +105,9 @@ class Avro:
 
     def __init__(
         self,
-        schema: Mapping[str, Any] | str,
+        schema: Mapping[str, object] | str,
         *,
-        written_with: Mapping[str, Any] | str | None = None,
+        written_with: Mapping[str, object] | str | None = None,
     ) -> None:
         try:
             import fastavro
@@ -114,7 +118,7 @@ class Avro:
         writer_schema = schema if written_with is None else written_with
         self._writers = fastavro.parse_schema(_schema(writer_schema))
 
-    def serialize(self, value: Any) -> bytes:
+    def serialize(self, value: object) -> bytes:
         out = BytesIO()
         try:
             self._avro.schemaless_writer(out, self._schema, value)
@@ -124,7 +128,7 @@ class Avro:
             raise SerializationError(f"value does not match the Avro schema: {error}") from error
         return out.getvalue()
 
-    def deserialize(self, data: bytes) -> Any:
+    def deserialize(self, data: bytes) -> DecodedValue:
         try:
             return self._avro.schemaless_reader(BytesIO(data), self._writers, self._schema)
         except Exception as error:
@@ -165,16 +169,17 @@ class Protobuf:
         return message
 
 
-def _schema(schema: Mapping[str, Any] | str) -> Any:
+def _schema(schema: Mapping[str, object] | str) -> AvroSchema:
     if not isinstance(schema, str):
         return dict(schema)
     try:
-        return json.loads(schema)
+        parsed: AvroSchema = json.loads(schema)
+        return parsed
     except ValueError as error:
         raise UserError(f"Avro: cannot parse the schema as JSON: {error}") from None
 
 
-def _packed(form: struct.Struct, value: Any, kind: Any) -> bytes:
+def _packed(form: struct.Struct, value: object, kind: type | UnionType) -> bytes:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise SerializationError(f"expected a number, got {type(value).__name__}")
     try:
@@ -183,8 +188,9 @@ def _packed(form: struct.Struct, value: Any, kind: Any) -> bytes:
         raise SerializationError(f"{value} does not fit in {form.size} bytes") from None
 
 
-def _unpacked(form: struct.Struct, data: bytes) -> Any:
+def _unpacked(form: struct.Struct, data: bytes) -> float:
     try:
-        return form.unpack(data)[0]
+        number: float = form.unpack(data)[0]
+        return number
     except struct.error:
         raise SerializationError(f"expected {form.size} bytes, got {len(data)}") from None

@@ -145,8 +145,14 @@ def _elect(
         draft.state = replace(draft.state, unclean_elections=draft.state.unclean_elections + 1)
     epoch = LeaderEpoch(now.leader_epoch + 1)
     draft.lead(tp, Leadership(choice.leader, choice.isr, epoch, draft.state.epoch, 0))
-    online = [b for b in draft.partition(tp).replicas if draft.state.is_online(b, tp)]
-    _set_online(draft, tp, online, is_new=False)
+    # A replica that failed and is not counted on gets it too: a corrupt log can be refilled now.
+    recipients = [
+        broker
+        for broker in draft.partition(tp).replicas
+        if draft.state.is_online(broker, tp)
+        or (broker in draft.state.brokers and broker not in choice.isr)
+    ]
+    _set_online(draft, tp, recipients, is_new=False)
     return None
 
 

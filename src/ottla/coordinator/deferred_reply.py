@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from ottla.model.errors import ErrorCode, KafkaError
 
@@ -44,7 +44,7 @@ class DeferredReply(Generic[T]):
         else:
             self._calls.append(call)
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[object, None, T]:
         if not self.settled:
             woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._calls.append(lambda _: None if woken.done() else woken.set_result(None))

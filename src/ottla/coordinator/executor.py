@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, all_of
 from ottla.coordinator.internal_topic_log import InternalTopicLog, TransactionalWriter
@@ -96,14 +96,14 @@ class Executor(Generic[S]):
         self._clock = clock
         self._is_current = is_current
 
-    def start(self, owned: OwnedShard[S], outcome: Outcome[Any]) -> None:
+    def start(self, owned: OwnedShard[S], outcome: Outcome[object]) -> None:
         """Execute a decision whose commit nobody waits for; a failure is logged."""
         commit = self.execute(owned, outcome, None)
         if commit is not None:
             commit.then(lambda code: _log_failure(owned.partition.key, code))
 
     def execute(
-        self, owned: OwnedShard[S], outcome: Outcome[Any], producer: TransactionalWriter | None
+        self, owned: OwnedShard[S], outcome: Outcome[object], producer: TransactionalWriter | None
     ) -> Commit | None:
         """Append, replay, set timers; None if there is no commit to wait for."""
         if outcome.effects:

@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+Change: TypeAlias = Any
+"""The typed value of a record of an internal topic; only the coordinator whose it is looks in."""
+Reply: TypeAlias = Any
+"""To a request that waits; of the type that the sender of that request expects."""
 
 
 class CoordinatorRecord(NamedTuple):
     """One record of an internal topic: its typed value and its bytes."""
 
-    change: Any
-    """The typed value that `replay` takes; each coordinator has its own."""
+    change: Change
     key: bytes
     value: bytes | None
     """None is a tombstone."""
@@ -41,9 +47,9 @@ TimerOp: TypeAlias = SetTimer | CancelTimer
 class Answer(NamedTuple):
     """Send a reply to a request that waits."""
 
-    request: Callable[[Any], object]
+    request: Callable[[Reply], object]
     """Sends the reply; only the executor calls it."""
-    reply: Any
+    reply: Reply
 
 
 class LogLine(NamedTuple):
@@ -57,7 +63,7 @@ class LogLine(NamedTuple):
 Effect: TypeAlias = Answer | LogLine
 
 
-class Outcome(NamedTuple, Generic[R]):
+class Outcome(NamedTuple, Generic[R_co]):
     """The result of a decision; a tuple for speed, because a transaction makes four of them.
 
     The records become one atomic batch, as long as one batch can hold them. `then` is called when
@@ -69,7 +75,7 @@ class Outcome(NamedTuple, Generic[R]):
     them, and they share the batch of the next records.
     """
 
-    reply: R
+    reply: R_co
     records: tuple[CoordinatorRecord, ...] = ()
     timers: tuple[TimerOp, ...] = ()
     then: Then | None = None
@@ -77,7 +83,6 @@ class Outcome(NamedTuple, Generic[R]):
     effects: tuple[Effect, ...] = ()
 
 
-Then: TypeAlias = "Callable[[ErrorCode, int], Outcome[None]]"
-Decide: TypeAlias = "Callable[[Any, int], Outcome[R]]"
+Then: TypeAlias = "Callable[[ErrorCode, WallMs], Outcome[None]]"
 
 NOTHING: Outcome[None] = Outcome(None)

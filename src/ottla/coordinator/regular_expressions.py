@@ -7,15 +7,18 @@ get one.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.model.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    import re2
 
 MEMORY_BYTES: Final = 1 << 20
 """For one compiled expression."""
 
 
-def compiled(pattern: str) -> Any:
+def compiled(pattern: str) -> re2.Pattern:
     """The compiled pattern; INVALID_REGULAR_EXPRESSION with the reason if it is invalid."""
     import re2
 

@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from ottla.delay.timers import Call, Timers
 from ottla.metadata.cache import MetadataCache
@@ -43,7 +43,8 @@ class Link(Protocol):
 
 Connect: TypeAlias = Callable[[BrokerId], Link]
 """The link to a broker; ConnectionError if it is not alive."""
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+Spawn: TypeAlias = Callable[[Coroutine[object, None, None]], asyncio.Task[None] | None]
+"""Starts a task; None if the broker is stopping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,9 @@ class RequestQueues(Generic[Item, Result]):
         if not destination.starting and destination.in_flight < IN_FLIGHT_MAX:
             destination.starting = True
             task = self._spawn(self._run(broker, destination))
+            if task is None:  # the broker stops
+                self._lose(destination)
+                return
             self._tasks[task] = None
             task.add_done_callback(self._tasks.pop)
 
@@ -122,6 +126,12 @@ class RequestQueues(Generic[Item, Result]):
         self._closed = True
         for task in list(self._tasks):
             task.cancel()
+
+    def _lose(self, destination: _Destination[Item, Result]) -> None:
+        self._closed = True
+        while destination.waiting:
+            item, done = destination.waiting.popleft()
+            self._deliver(self._lost(item), done)
 
     async def _run(self, broker: BrokerId, destination: _Destination[Item, Result]) -> None:
         destination.starting = False

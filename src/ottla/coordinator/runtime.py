@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, committed
 from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase, perform
@@ -28,6 +28,7 @@ from ottla.coordinator.shard_loader import ShardLoader, retry_delay_ms
 from ottla.delay.timers import Timers
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
@@ -66,7 +67,7 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+Spawn: TypeAlias = Callable[[Coroutine[object, None, None]], object]
 
 LOAD_BUFFER_BYTES: Final = 1 << 20
 LOAD_AGAIN: Final = object()
@@ -127,7 +128,7 @@ class Runtime(Generic[S]):
     async def write(
         self,
         key: str,
-        decide: Callable[[S, int], Outcome[R]],
+        decide: Callable[[S, WallMs], Outcome[R]],
         *,
         producer: TransactionalWriter | None = None,
     ) -> R:
@@ -139,7 +140,7 @@ class Runtime(Generic[S]):
     def submit(
         self,
         key: str,
-        decide: Callable[[S, int], Outcome[R]],
+        decide: Callable[[S, WallMs], Outcome[R]],
         *,
         producer: TransactionalWriter | None = None,
         settle: bool = False,
@@ -155,7 +156,7 @@ class Runtime(Generic[S]):
             commit = self._topic_log.settled(owned.partition)
         return outcome.reply, commit
 
-    def write_all(self, decide: Callable[[S, int], Outcome[Any]]) -> None:
+    def write_all(self, decide: Callable[[S, WallMs], Outcome[object]]) -> None:
         """Decide for every active shard; nobody waits for the commits, failures are logged."""
         for owned in self.active():
             self._executor.start(owned, decide(owned.shard, self._clock.wall_ms()))

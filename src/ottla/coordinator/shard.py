@@ -7,20 +7,21 @@ state; a decision may change state that is lost with the process (waiting replie
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from ottla.coordinator.outcome import Effect, Outcome
+from ottla.coordinator.outcome import Change, Effect, Outcome
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset, ProducerId
 
 
 class Shard(Protocol):
-    def decode(self, key: bytes, value: bytes | None) -> Any | None:
+    def decode(self, key: bytes, value: bytes | None) -> Change | None:
         """The record's typed value, for `replay`; None for an unknown kind of record.
 
         ValueError where the bytes are malformed.
         """
 
-    def replay(self, change: Any, offset: Offset, producer_id: ProducerId) -> None:
+    def replay(self, change: Change, offset: Offset, producer_id: ProducerId) -> None:
         """Apply a record of the log to the state; the producer is -1 outside transactions."""
 
     def replay_many(
@@ -34,11 +35,11 @@ class Shard(Protocol):
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         """The log has a transaction marker for this producer."""
 
-    def loaded(self, now: int) -> Outcome[None]:
+    def loaded(self, now: WallMs) -> Outcome[None]:
         """The log has been replayed: requests follow."""
 
     def unloaded(self) -> Sequence[Effect]:
         """This broker no longer leads the partition: the answers to waiting requests."""
 
-    def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
+    def on_timer(self, key: Hashable, now: WallMs) -> Outcome[None]:
         """A timer of this shard expired."""

@@ -14,6 +14,7 @@ from ottla.log.results import Appended, CorruptSegment, Read
 from ottla.log.segment.rollover import must_roll
 from ottla.log.segment.segment import MAX_RELATIVE_OFFSET, SegmentPosition
 from ottla.log.stored_batch import HEADER_SIZE, LEAST_BYTES, StoredBatch, checksum_ok, parse
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import CorruptBatch
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.log.log import Log
 
 
-def append_as_follower(log: Log, content: Buffer, now_ms: int) -> Appended:
+def append_as_follower(log: Log, content: Buffer, now_ms: WallMs) -> Appended:
     """Append the batches the leader sent; KafkaError, and none of them, if any is invalid."""
     view = memoryview(content)
     batches = whole_batches(view, log.end_offset)
@@ -32,6 +33,22 @@ def append_as_follower(log: Log, content: Buffer, now_ms: int) -> Appended:
     size = sum(batch.size for batch in batches)
     count = sum(1 if batch.header is None else batch.header.count for batch in batches)
     return Appended(first, log.end_offset - 1, -1, log.start_offset, size, count, False, rolled)
+
+
+def base_before(content: Buffer, offset: Offset) -> Offset | None:
+    """Where the first batch begins, if that is before `offset` and the batch contains it.
+
+    The log it was read from begins inside of the batch, because DeleteRecords ended there. An empty
+    log must begin where the batch does.
+    """
+    view = memoryview(content)
+    if _cut_short(view, 0):
+        return None
+    try:
+        first = parse(view, 0, 0)
+    except CorruptBatch:
+        return None
+    return first.base_offset if first.base_offset < offset <= first.last_offset else None
 
 
 def whole_batches(view: memoryview, end_offset: Offset) -> list[StoredBatch]:
@@ -79,7 +96,7 @@ def _check_offsets(batch: StoredBatch, expected: Offset) -> None:
         )
 
 
-def _write(log: Log, view: memoryview, batches: list[StoredBatch], now_ms: int) -> bool:
+def _write(log: Log, view: memoryview, batches: list[StoredBatch], now_ms: WallMs) -> bool:
     """Write batches with as few writes as rolling allows; whether a segment was closed."""
     rolled = False
     pending: list[StoredBatch] = []

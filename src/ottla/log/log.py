@@ -44,6 +44,7 @@ from ottla.log.segment_deletion import DeletedSegments
 from ottla.log.stored_batch import StoredBatch
 from ottla.log.timestamp_lookup import TimestampOffset
 from ottla.log.validate import Analysis, Origin, analyse, rewrite, stamped_head
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, TopicId, TopicPartition
 from ottla.model.tuples import new
@@ -167,7 +168,7 @@ class Log:
         batch: Analysis | Buffer,
         *,
         leader_epoch: int,
-        now_ms: int,
+        now_ms: WallMs,
         origin: Origin = Origin.CLIENT,
     ) -> Appended:
         """Append as leader: the batch gets the next offsets. Hot: benchmarks/log.py.
@@ -211,7 +212,7 @@ class Log:
             Appended, (first, last, stamp, self._start_offset, size, header.count, False, rolled)
         )
 
-    def _write(self, buffers: Sequence[Buffer], mark: SegmentPosition, now_ms: int) -> bool:
+    def _write(self, buffers: Sequence[Buffer], mark: SegmentPosition, now_ms: WallMs) -> bool:
         """Write one batch at the end, in a new segment if need be; whether one was closed."""
         config = self._config
         segment = self._segments.active
@@ -365,18 +366,18 @@ class Log:
         self._epochs.clear()
         self._end_offset = self._start_offset = self._high_watermark = offset
         self._recovery_point = min(self._recovery_point, offset)
-        self.add_segment(offset, created_ms=0)
+        self.add_segment(offset, created_ms=WallMs(0))
 
     # Segments
 
-    def add_segment(self, base_offset: Offset, created_ms: int) -> None:
+    def add_segment(self, base_offset: Offset, created_ms: WallMs) -> None:
         """Create an empty segment, the new active one."""
         segment = create_segment(self.directory, base_offset, created_ms)
         segment.jitter_ms = jitter_ms(self._config, self._random)
         self._segments.add(segment)
         self.directory.changed()
 
-    def roll(self, now_ms: int, base_offset: Offset | None = None) -> bool:
+    def roll(self, now_ms: WallMs, base_offset: Offset | None = None) -> bool:
         """Close the active segment and create the next, unless it is empty.
 
         The next begins at the log's end, or further on where offsets in between do not exist.

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.header import CODEC_BITS, LOG_APPEND_TIME_BIT, NO_TIMESTAMP, BatchHeader
@@ -45,7 +46,7 @@ class RecordRules(NamedTuple):
     """What is asked of each record of a partition at a moment."""
 
     config: TopicConfig
-    now_ms: int
+    now_ms: WallMs
     partition: TopicPartition | None = None  # only for texts
 
     @property

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset
 
 
@@ -45,7 +46,7 @@ class RetentionLimits(NamedTuple):
 
 
 def expired(
-    segments: Sequence[Candidate], bounds: RetentionBounds, limits: RetentionLimits, now_ms: int
+    segments: Sequence[Candidate], bounds: RetentionBounds, limits: RetentionLimits, now_ms: WallMs
 ) -> int:
     """How many of the oldest segments are due. All of them means: roll, then remove them."""
     ends = [later.base_offset for _, later in pairwise(segments)] + [bounds.end_offset]

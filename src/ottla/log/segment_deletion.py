@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.log.producers.snapshot_loading import snapshot_path
 from ottla.log.retention import Candidate, RetentionBounds, RetentionLimits, expired
 from ottla.log.segment.segment import Segment
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ SWAP: Final = ".swap"
 class SegmentToDelete(NamedTuple):
     """A segment renamed `.deleted`, and when its files may be removed."""
 
-    due_ms: int
+    due_ms: WallMs
     segment: Segment
 
 
@@ -50,12 +51,12 @@ class DeletedSegments:
     def __iter__(self) -> Iterator[Segment]:
         return (pending.segment for pending in self._pending)
 
-    def add(self, segment: Segment, due_ms: int) -> None:
+    def add(self, segment: Segment, due_ms: WallMs) -> None:
         """Rename a segment's files; they are removed once it is `due_ms`."""
         segment.rename(DELETED)
         self._pending = (*self._pending, SegmentToDelete(due_ms, segment))
 
-    def purge(self, now_ms: int) -> int:
+    def purge(self, now_ms: WallMs) -> int:
         """Remove the files of segments whose delay is over; how many segments."""
         due = [pending for pending in self._pending if pending.due_ms <= now_ms]
         for pending in due:
@@ -64,7 +65,7 @@ class DeletedSegments:
         return len(due)
 
 
-def delete_old_segments(log: Log, now_ms: int) -> int:
+def delete_old_segments(log: Log, now_ms: WallMs) -> int:
     """Apply the topic's retention; how many segments were removed."""
     config = log.config
     candidates = [
@@ -80,7 +81,7 @@ def delete_old_segments(log: Log, now_ms: int) -> int:
         log.roll(now_ms)
     for segment in log.segments[:count]:
         log.segments.remove(segment)
-        log.deleted_segments.add(segment, now_ms + config.file_delete_delay_ms)
+        log.deleted_segments.add(segment, WallMs(now_ms + config.file_delete_delay_ms))
         log.disk.remove(snapshot_path(log.dir, segment.base_offset))
     if count:
         log.raise_start_offset(log.segments.first.base_offset)
@@ -89,7 +90,7 @@ def delete_old_segments(log: Log, now_ms: int) -> int:
 
 
 def replace_segments(
-    log: Log, new: Segment, old: Sequence[Segment], now_ms: int, read_to: Offset | None = None
+    log: Log, new: Segment, old: Sequence[Segment], now_ms: WallMs, read_to: Offset | None = None
 ) -> None:
     """Put a `.cleaned` segment, complete and synced, in the place of old ones.
 
@@ -105,7 +106,7 @@ def replace_segments(
     new.rename(SWAP)
     log.disk.sync_dir(log.dir)
     for segment in old:
-        log.deleted_segments.add(segment, now_ms + log.config.file_delete_delay_ms)
+        log.deleted_segments.add(segment, WallMs(now_ms + log.config.file_delete_delay_ms))
     new.rename("")
     log.segments.replace(old, new)
     log.disk.sync_dir(log.dir)

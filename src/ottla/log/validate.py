@@ -26,6 +26,7 @@ from ottla.log.record_errors import (
     check_records,
     may_refuse,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.model.tuples import new
@@ -100,7 +101,7 @@ def analyse(
     records: Buffer | None,
     config: TopicConfig,
     *,
-    now_ms: int,
+    now_ms: WallMs,
     origin: Origin = Origin.CLIENT,
     zstd: bool = True,
     partition: TopicPartition | None = None,
@@ -162,7 +163,7 @@ def _examine(view: memoryview, header: BatchHeader, rules: RecordRules) -> Batch
 
 
 def rewrite(
-    analysis: Analysis, config: TopicConfig, now_ms: int, partition: TopicPartition | None = None
+    analysis: Analysis, config: TopicConfig, now_ms: WallMs, partition: TopicPartition | None = None
 ) -> Analysis:
     """The same records, every one examined, under the topic's own codec. Slow: not on the loop."""
     header = analysis.header
@@ -312,7 +313,7 @@ def _with_newest(header: BatchHeader, summary: Summary) -> BatchHeader:
     return header._replace(max_timestamp=summary.max_timestamp)
 
 
-def _with_time(header: BatchHeader, config: TopicConfig, now_ms: int) -> BatchHeader:
+def _with_time(header: BatchHeader, config: TopicConfig, now_ms: WallMs) -> BatchHeader:
     """Put our own time where the topic wants it, and take a producer's claim to it away."""
     if config.message_timestamp_type == "LogAppendTime":
         return header._replace(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ottla.metadata.image import BrokerMetadata, Image, TopicMetadata, Update
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
+from ottla.protocol.encode import Encoded
 
 KINDS: Final = 6
 """Kinds of readers (such as API version and listener); the least recently used is dropped."""
@@ -43,14 +44,14 @@ class DerivedKind:
 
     def __init__(self, brokers: Mapping[BrokerId, BrokerMetadata]) -> None:
         self.brokers = brokers
-        self._values: dict[str, tuple[TopicMetadata, Any]] = {}
+        self._values: dict[str, tuple[TopicMetadata, Encoded]] = {}
 
-    def find(self, name: str, topic: TopicMetadata) -> Any | None:
+    def find(self, name: str, topic: TopicMetadata) -> Encoded | None:
         """The cached value, if the topic has not changed since."""
         entry = self._values.get(name)
         return entry[1] if entry is not None and entry[0] is topic else None
 
-    def put(self, name: str, topic: TopicMetadata, value: object) -> None:
+    def put(self, name: str, topic: TopicMetadata, value: Encoded) -> None:
         self._values[name] = topic, value
 
     def drop_deleted(self, image: Image) -> None:

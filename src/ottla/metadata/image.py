@@ -114,6 +114,17 @@ class Image(NamedTuple):
         nodes = ((broker, self.node(broker, listener)) for broker in replicas)
         return {broker: node for broker, node in nodes if node is not None}
 
+    def is_elsewhere(self, broker: BrokerId, tp: TopicPartition, topic_id: TopicId | None) -> bool:
+        """Whether other brokers have all replicas of a partition now.
+
+        False for an unknown topic: the metadata store may have lost it.
+        """
+        topic = self.topics.get(tp.topic)
+        if topic is None or topic_id in (None, NO_TOPIC_ID) or topic_id != topic.id:
+            return False
+        partition = topic.partitions.get(tp.partition)
+        return partition is not None and broker not in partition.replicas
+
     def changed_by(self, update: Update) -> tuple[Image, list[TopicPartition]]:
         """The next image, and the partitions that the update deletes."""
         controller = update.controller_id if update.controller_id >= 0 else None

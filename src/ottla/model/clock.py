@@ -1,21 +1,27 @@
 """Monotonic time for timeouts and wall time for timestamps; only this module reads them.
 
-`mono` time never goes back and is used for every timeout. `wall` time may jump and is only ever
-written into records and files or compared with what was written there.
+`MonoMs` never goes back: every timeout, deadline and rate is computed with it. `WallMs` is the time
+of day, which may jump: it is only ever written into records, files and the metadata store, or
+compared with what was written there. Both are `NewType`s, so that one cannot stand where the other
+is meant; differences and durations are plain `int`s with the unit in their name. Timestamps of
+records are plain `int`s, too: clients choose them, and they are computed with in every hot loop.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import NewType, Protocol
+
+MonoMs = NewType("MonoMs", int)
+WallMs = NewType("WallMs", int)
 
 
 class Clock(Protocol):
     def mono_ns(self) -> int: ...
 
-    def mono_ms(self) -> int: ...
+    def mono_ms(self) -> MonoMs: ...
 
-    def wall_ms(self) -> int: ...
+    def wall_ms(self) -> WallMs: ...
 
 
 class SystemClock:
@@ -27,8 +33,8 @@ class SystemClock:
     def mono_ns(self) -> int:
         return time.monotonic_ns()
 
-    def mono_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(time.monotonic_ns() // 1_000_000)
 
-    def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+    def wall_ms(self) -> WallMs:
+        return WallMs(time.time_ns() // 1_000_000)

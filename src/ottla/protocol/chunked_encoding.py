@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from functools import cache
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.protocol.encode import (
     Encoded,
     Fields,
+    FieldValue,
     Write,
     field_writer,
     item_writer,
@@ -67,7 +68,7 @@ def _write(entity: Entity, fields: Fields, out: bytearray) -> Iterator[None]:
         if not isinstance(step, _Array):
             step(fields, out)
             continue
-        values: Any = fields.get(step.name, step.default)
+        values: FieldValue = fields.get(step.name, step.default)
         if values is None and step.nullable:
             out += b"\0" if entity.__flexible__ else b"\xff\xff\xff\xff"
             continue

@@ -18,7 +18,10 @@ from uuid import UUID
 from ottla.protocol.schema import EPOCH, FIXED, REQUIRED, Entity, Field, fields_of
 
 Fields: TypeAlias = Mapping[str, Any]
-Write: TypeAlias = Callable[[Any, bytearray], None]
+"""A message or a struct that is to be encoded."""
+FieldValue: TypeAlias = Any
+"""Of the Python type that a field's wire type takes, or a mapping for a struct."""
+Write: TypeAlias = Callable[[FieldValue, bytearray], None]
 
 
 class Encoded(bytes):
@@ -107,7 +110,7 @@ def _uuid_bytes(value: UUID | None) -> bytes:
     return bytes(16) if value is None else value.bytes
 
 
-_CONVERT: Final[dict[str, Callable[[Any], object]]] = {
+_CONVERT: Final[dict[str, Callable[[FieldValue], object]]] = {
     "timedelta_i32": ms,
     "timedelta_i64": ms,
     "datetime_i64": ms,
@@ -162,7 +165,7 @@ def _struct(entity: Entity) -> Write:
     """A nested struct: a mapping, or an object of kio's where a default is one."""
     write = writer_of(entity)
 
-    def put(value: Any, out: bytearray) -> None:
+    def put(value: FieldValue, out: bytearray) -> None:
         if not isinstance(value, Mapping):
             value = {field.name: getattr(value, field.name) for field in fields_of(entity)}
         write(value, out)
@@ -171,7 +174,7 @@ def _struct(entity: Entity) -> Write:
 
 
 def _maybe(inner: Write) -> Write:
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: FieldValue, out: bytearray) -> None:
         if value is None:
             out += b"\xff"
         else:
@@ -184,7 +187,7 @@ def _maybe(inner: Write) -> Write:
 def _sized(is_string: bool, flexible: bool, *, nullable: bool) -> Write:
     pack = _INT16.pack if is_string else _INT32.pack
 
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: FieldValue, out: bytearray) -> None:
         if value is None and nullable:
             out += b"\0" if flexible else pack(-1)
             return
@@ -204,7 +207,7 @@ def _array(field: Field, flexible: bool) -> Write:
     item = item_writer(field, flexible)
     nullable = field.nullable
 
-    def write(values: Any, out: bytearray) -> None:
+    def write(values: FieldValue, out: bytearray) -> None:
         if values is None and nullable:
             out += b"\0" if flexible else b"\xff\xff\xff\xff"
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import field as dataclass_field
 from dataclasses import make_dataclass
 from functools import cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -42,7 +42,13 @@ __all__ = [
     "message",
 ]
 
-_PYTHON: Final[dict[str, Any]] = {
+MessageClass: TypeAlias = type[Any]
+Static: TypeAlias = Any
+"""An attribute of the class that kio reads: the version, the API key, or the header's class."""
+Annotation: TypeAlias = Any
+"""The declared type of a field: a class, a union, or a generic alias."""
+
+_PYTHON: Final[dict[str, Annotation]] = {
     "bool": bool,
     "int8": i8,
     "int16": i16,
@@ -55,11 +61,11 @@ _PYTHON: Final[dict[str, Any]] = {
 
 
 @cache
-def message(key: int, version: int, *, response: bool) -> type[Any]:
+def message(key: int, version: int, *, response: bool) -> MessageClass:
     """The class of one message in one version, as kio would have generated it."""
     declared = (RESPONSES if response else REQUESTS)[key]
     flexible = version >= declared.flexible_since
-    header: type[Any]
+    header: MessageClass
     if response:
         header = ResponseHeaderV1 if flexible else ResponseHeaderV0
     else:
@@ -75,20 +81,20 @@ def message(key: int, version: int, *, response: bool) -> type[Any]:
 
 
 def _entity(
-    name: str, declared: tuple[Declared, ...], shared: dict[str, Any], kind: EntityType
-) -> type[Any]:
+    name: str, declared: tuple[Declared, ...], shared: dict[str, Static], kind: EntityType
+) -> MessageClass:
     version = shared["__version__"]
-    columns: list[Any] = [
+    columns: list[tuple[str, Annotation, object]] = [
         (field.name, _python_type(field, shared), _options(field))
         for field in declared
         if field.since <= version <= field.until
     ]
-    statics = {"__type__": kind, **shared}
-    columns += [(attribute, ClassVar[Any], value) for attribute, value in statics.items()]
+    statics: dict[str, Static] = {"__type__": kind, **shared}
+    columns += [(attribute, ClassVar[object], value) for attribute, value in statics.items()]
     return make_dataclass(name, columns, frozen=True, slots=True, kw_only=True)
 
 
-def _python_type(field: Declared, shared: dict[str, Any]) -> Any:
+def _python_type(field: Declared, shared: dict[str, Static]) -> Annotation:
     element = field.wire_type.removesuffix("[]")
     inner = (
         _entity(element, field.fields, shared, EntityType.nested)
@@ -99,7 +105,7 @@ def _python_type(field: Declared, shared: dict[str, Any]) -> Any:
     return declared | None if field.nullable else declared
 
 
-def _options(field: Declared) -> Any:
+def _options(field: Declared) -> object:
     metadata: dict[str, object] = {}
     if not field.fields:
         metadata["kafka_type"] = field.wire_type.removesuffix("[]")

@@ -7,6 +7,7 @@ are built. Never reads or writes bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -23,6 +24,13 @@ from kio.static.constants import EntityType
 from ottla.protocol import interbroker
 
 Entity: TypeAlias = type[kio.static.protocol.Entity]
+KioMessage: TypeAlias = Any
+"""A decoded request or reply: kio's class of its API and version, which only its header tells. A
+field that the version lacks has its default."""
+KioStruct: TypeAlias = Any
+"""A struct in a message, for instance a topic with its partitions: the same holds for it."""
+Annotation: TypeAlias = Any
+"""The declared type of a field: a class, a union, or a generic alias."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -142,11 +150,12 @@ def fields_of(entity: Entity) -> tuple[Field, ...]:
     )
 
 
-def _field(name: str, declared: Any, metadata: Any, default: object) -> Field:
+def _field(name: str, declared: Annotation, metadata: Mapping[str, Any], default: object) -> Field:
     if name == "throttle_time":
         default = timedelta(0)  # nearly always so, and in nearly every reply
     nullable, inner = _without_none(declared)
-    is_array = get_origin(inner) is tuple
+    origin: Annotation = get_origin(inner)
+    is_array = origin is tuple
     if is_array:
         _, inner = _without_none(get_args(inner)[0])  # a null uuid is the zero one, also in arrays
     struct = cast(Entity, inner) if is_dataclass(inner) else None
@@ -161,7 +170,7 @@ def _field(name: str, declared: Any, metadata: Any, default: object) -> Field:
     )
 
 
-def _without_none(declared: Any) -> tuple[bool, Any]:
+def _without_none(declared: Annotation) -> tuple[bool, Annotation]:
     options = get_args(declared)
     if NoneType not in options:
         return False, declared

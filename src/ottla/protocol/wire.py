@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from functools import cache
 from struct import Struct
 from struct import error as StructError
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from kio.serial import entity_reader
 
@@ -22,6 +22,7 @@ from ottla.protocol.length_check import MAX_VALUES, Walk, check, skip_tags, walk
 from ottla.protocol.schema import (
     Entity,
     Kind,
+    KioMessage,
     UnknownApi,
     fields_of,
     message,
@@ -121,7 +122,7 @@ def _parse_short(frame: memoryview) -> Call:
     raise Disconnect("request header is cut short")
 
 
-def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> Any:
+def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> KioMessage:
     """The request of this frame as kio's class of its version.
 
     Fields that this version lacks have their defaults. TooManyValues if it has more values than
@@ -137,13 +138,13 @@ def check_request(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -
     check(walk, frame, call.body_at, max_values)
 
 
-def read_request(call: Call, frame: memoryview) -> Any:
+def read_request(call: Call, frame: memoryview) -> KioMessage:
     """The request of a frame that `check_request` has accepted."""
     _, read = _request_reader(call.key, call.version)
     return _read(read, frame, call.body_at)
 
 
-def decode_reply(key: int, version: int, frame: memoryview) -> Any:
+def decode_reply(key: int, version: int, frame: memoryview) -> KioMessage:
     """The reply in this frame (without its size) as kio's class of its version."""
     walk, read = _reply_reader(key, version)
     position = 4
@@ -219,7 +220,8 @@ def _reply_is_flexible(key: int, version: int) -> bool:
     return key != API_VERSIONS and version >= FLEXIBLE_SINCE.get(key, NEVER)
 
 
-Reader: TypeAlias = tuple[Walk, Callable[..., Any]]
+Read: TypeAlias = Callable[[memoryview, int], tuple[KioMessage, int]]
+Reader: TypeAlias = tuple[Walk, Read]
 
 
 @cache
@@ -259,7 +261,7 @@ def _part_struct(key: int, version: int, array: str) -> Entity:
     return struct
 
 
-def _read(read: Callable[..., Any], frame: memoryview, position: int) -> Any:
+def _read(read: Read, frame: memoryview, position: int) -> KioMessage:
     try:
         entity, _ = read(frame, position)
     except Exception as error:

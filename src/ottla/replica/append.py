@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ottla.delay.purgatory import Delayed
 from ottla.log.log import Origin
 from ottla.log.validate import Analysis, RefusedRecords, analyse, rewrite
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, LeaderEpoch, Offset, TopicPartition
 from ottla.model.tuples import new
@@ -180,7 +181,7 @@ class Appender:
         index: int,
         partition: HostedPartition,
         analysis: Analysis,
-        now_ms: int,
+        now_ms: WallMs,
     ) -> None:
         acks = work.options.acks
         try:

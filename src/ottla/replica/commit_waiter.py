@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from ottla.delay.timers import Call, Timers
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, Offset, TopicPartition
 from ottla.replica.partition import HostedPartition
@@ -32,7 +32,7 @@ class _Wait(NamedTuple):
     partition: HostedPartition
     epoch: LeaderEpoch
     end: Offset
-    expires_ms: int
+    expires_ms: MonoMs
     done: Done
 
 
@@ -42,7 +42,7 @@ class CommitWaiter:
         self._clock = clock
         self._waits: dict[TopicPartition, list[_Wait]] = {}
         self._timer: Call | None = None
-        self._timer_expires_ms = 0
+        self._timer_expires_ms = MonoMs(0)
 
     def __len__(self) -> int:
         return sum(map(len, self._waits.values()))
@@ -54,7 +54,7 @@ class CommitWaiter:
         if code is not None:
             done(code)
             return
-        expires_ms = self._clock.mono_ms() + timeout_ms
+        expires_ms = MonoMs(self._clock.mono_ms() + timeout_ms)
         wait = _Wait(partition, epoch, end, expires_ms, done)
         waits = self._waits.get(partition.log.partition)
         if waits is None:
@@ -84,7 +84,7 @@ class CommitWaiter:
         for done, code in finished:
             _call(done, code, key)
 
-    def _set_timer(self, expires_ms: int) -> None:
+    def _set_timer(self, expires_ms: MonoMs) -> None:
         if self._timer is not None:
             self._timers.cancel(self._timer)
         self._timer_expires_ms = expires_ms

@@ -90,18 +90,25 @@ class CompactionLoop:
         except CleaningAborted as aborted:
             log.info("compaction aborted: %s", aborted)
         except CorruptBatch as fault:
-            log.error(
-                "cannot compact %s: %s; skipping it until the broker restarts",
-                partition.key,
-                fault,
-            )
-            self._uncleanable[partition.key] = partition_log
+            self._on_corrupt(partition, partition_log, fault)
         except OSError as error:
             if self._is_current(partition_log):
                 self._hosted.fail(partition, error)
             else:
                 log.info("compaction aborted: %s was deleted or moved meanwhile", partition.key)
         return True
+
+    def _on_corrupt(self, partition: HostedPartition, cleaned: Log, fault: CorruptBatch) -> None:
+        """Where another replica has the records the log is given up, and copied from there."""
+        leadership = partition.leadership
+        if leadership is None or len(leadership.isr) > 1:
+            if self._is_current(cleaned):
+                self._hosted.fail(partition, fault)
+            return
+        log.error(
+            "cannot compact %s: %s; skipping it until the broker restarts", partition.key, fault
+        )
+        self._uncleanable[partition.key] = cleaned
 
     async def _record_cleaned(self, key: TopicPartition, end: Offset) -> None:
         self._rounds.value += 1

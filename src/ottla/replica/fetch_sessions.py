@@ -19,6 +19,7 @@ from random import Random
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.delay.slices import sliced
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, TopicId
 from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition, memory_bytes
@@ -55,7 +56,7 @@ class Session:
 
     __slots__ = ("by_id", "changes", "epoch", "id", "memory_bytes", "partitions", "used_at_ms")
 
-    def __init__(self, session_id: int, request: FetchSessionRequest, now_ms: int) -> None:
+    def __init__(self, session_id: int, request: FetchSessionRequest, now_ms: MonoMs) -> None:
         self.id = session_id
         self.changes = SessionChanges(request.replica_id) if request.privileged else None
         """Of a follower's session: the partitions that its next reply must look at."""
@@ -128,7 +129,7 @@ class FetchInSession:
         return None if self._session is None else self._session.changes
 
     def begin_changes(
-        self, changes: SessionChanges, broker_epoch: BrokerEpoch, now_ms: int
+        self, changes: SessionChanges, broker_epoch: BrokerEpoch, now_ms: MonoMs
     ) -> list[SessionPartition]:
         """The partitions of a follower's fetch: named in the request, or changed since."""
         everything = () if self._session is None else self._session.partitions.values()
@@ -140,7 +141,7 @@ class FetchInSession:
         return NO_SESSION if self._session is None else self._session.id
 
     def finish(
-        self, fetched: list[PartitionFetchResult], now_ms: int
+        self, fetched: list[PartitionFetchResult], now_ms: MonoMs
     ) -> tuple[int, list[PartitionFetchResult]]:
         """The session id to answer with, and the partitions to answer for."""
         session_id = NO_SESSION
@@ -151,7 +152,7 @@ class FetchInSession:
         return session_id, changed
 
     def finish_in_slices(
-        self, fetched: list[PartitionFetchResult], now_ms: int
+        self, fetched: list[PartitionFetchResult], now_ms: MonoMs
     ) -> Iterator[tuple[int, Sequence[PartitionFetchResult]]]:
         """The same, some partitions at a time; the session is updated on the way."""
         session, is_new = self._session, False
@@ -192,7 +193,7 @@ class FetchSessions:
     def partitions(self) -> int:
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def begin(self, request: FetchSessionRequest, now_ms: int) -> FetchInSession:
+    def begin(self, request: FetchSessionRequest, now_ms: MonoMs) -> FetchInSession:
         """The fetch of this request; raises the session errors of the protocol."""
         if request.epoch == FINAL_EPOCH:
             self._drop(request.session_id)
@@ -204,7 +205,7 @@ class FetchSessions:
             )
         return self._resume(request, now_ms)
 
-    def _resume(self, request: FetchSessionRequest, now_ms: int) -> FetchInSession:
+    def _resume(self, request: FetchSessionRequest, now_ms: MonoMs) -> FetchInSession:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(ErrorCode.fetch_session_id_not_found)
@@ -241,7 +242,7 @@ class FetchSessions:
             if session.changes is not None:
                 session.changes.close(session.partitions.values())
 
-    def create(self, request: FetchSessionRequest, now_ms: int) -> Session | None:
+    def create(self, request: FetchSessionRequest, now_ms: MonoMs) -> Session | None:
         size = sum(map(memory_bytes, request.partitions))
         while len(self._sessions) >= self.slots or 0 <= self.max_bytes < self.memory_bytes + size:
             if not self._evict(request.privileged, now_ms):
@@ -260,7 +261,7 @@ class FetchSessions:
         if self._sessions.get(session.id) is session:
             self.memory_bytes += session.memory_bytes - before
 
-    def _evict(self, privileged: bool, now_ms: int) -> bool:
+    def _evict(self, privileged: bool, now_ms: MonoMs) -> bool:
         for session in self._sessions.values():  # least recently used first
             idle = now_ms - session.used_at_ms > EVICT_IDLE_MS
             if idle or (privileged and not session.privileged):

@@ -12,6 +12,7 @@ from typing import Final
 
 from ottla.log.log import Origin
 from ottla.log.validate import Analysis, analyse
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.records.header import HEADER, BatchHeader
@@ -74,7 +75,7 @@ class InternalAppender:
         return last + 1
 
 
-def _trusted_analysis(partition: HostedPartition, batch: bytes, now_ms: int) -> Analysis:
+def _trusted_analysis(partition: HostedPartition, batch: bytes, now_ms: WallMs) -> Analysis:
     config = partition.log.config
     if len(batch) > config.max_message_bytes or config.message_timestamp_type != "CreateTime":
         return analyse(batch, config, now_ms=now_ms, origin=OURS)  # refuses, or gives it our time

@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
 
 from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId
 from ottla.model.metrics import Registry
+from ottla.protocol.schema import KioMessage
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.isr_sender import Controller, IsrSender, Outcome, Proposal
@@ -35,7 +35,7 @@ class IsrLoop:
         flushes: FlushLoop,
         registry: Registry,
         *,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        spawn: Callable[[Coroutine[object, None, None]], object],
     ) -> None:
         self._hosted = hosted
         self._flushes = flushes
@@ -82,7 +82,7 @@ class IsrLoop:
         topic_id = partition.log.topic_id or NO_TOPIC_ID
         self._sender.submit(Proposal(partition, leadership, isr, topic_id))
 
-    def _on_reply(self, proposal: Proposal, outcome: Outcome, answer: Any) -> None:
+    def _on_reply(self, proposal: Proposal, outcome: Outcome, answer: KioMessage) -> None:
         """The controller's answer to a proposal of the present leadership."""
         partition, leadership = proposal.partition, proposal.leadership
         if outcome is Outcome.TAKEN and answer.leader_epoch == leadership.epoch:

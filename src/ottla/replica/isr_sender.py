@@ -14,10 +14,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from enum import Enum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerEpoch, BrokerId, TopicId, TopicPartition
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 from ottla.replica.leader import UNKNOWN_EPOCH, Leadership
 from ottla.replica.partition import HostedPartition
@@ -63,7 +64,7 @@ def outcome_of(code: ErrorCode) -> Outcome:
 class Controller(Protocol):
     """All that a leader needs of the controller."""
 
-    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> Any: ...
+    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> KioMessage: ...
 
 
 class Proposal(NamedTuple):
@@ -85,8 +86,8 @@ class IsrSender:
         controller: Controller,
         broker_id: BrokerId,
         broker_epoch: Callable[[], BrokerEpoch],
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        on_reply: Callable[[Proposal, Outcome, Any], None],
+        spawn: Callable[[Coroutine[object, None, None]], object],
+        on_reply: Callable[[Proposal, Outcome, KioMessage], None],
     ) -> None:
         self._controller = controller
         self._broker_id = broker_id
@@ -156,7 +157,7 @@ class IsrSender:
             )
         ]
 
-    def _must_repeat(self, proposal: Proposal, answer: Any | None) -> bool:
+    def _must_repeat(self, proposal: Proposal, answer: KioMessage | None) -> bool:
         if not proposal.is_current:
             return False
         outcome = Outcome.RETRY if answer is None else outcome_of(answer.error_code)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from ottla.model.clock import MonoMs
 from ottla.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 
 UNKNOWN_OFFSET: Final[Offset] = -1
@@ -42,7 +43,7 @@ class IdleFetches:
 
     __slots__ = ("last_ms",)
 
-    def __init__(self, last_ms: int) -> None:
+    def __init__(self, last_ms: MonoMs) -> None:
         self.last_ms = last_ms
 
 
@@ -61,11 +62,11 @@ class Follower:
         "sent_offset",
     )
 
-    def __init__(self, caught_up_at_ms: int | None) -> None:
+    def __init__(self, caught_up_at_ms: MonoMs | None) -> None:
         self.end: Offset = UNKNOWN_OFFSET
         self.log_start: Offset = UNKNOWN_OFFSET
         self.caught_up_at_ms = caught_up_at_ms
-        self.fetched_at_ms: int | None = None
+        self.fetched_at_ms: MonoMs | None = None
         self.leader_end_at_fetch: Offset = 0
         self.sent_high_watermark: Offset = UNKNOWN_OFFSET
         """The high watermark it was last told of."""
@@ -77,7 +78,7 @@ class Follower:
         """Set while it is at the leader's end in every fetch of a session."""
 
     def on_fetch(
-        self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: int
+        self, offset: Offset, log_start: Offset, *, leader_end: Offset, now_ms: MonoMs
     ) -> None:
         """A fetch from `offset` says that everything below it is on the follower's disk."""
         if self.idle is not None:
@@ -98,7 +99,7 @@ class Follower:
             self.leader_end_at_fetch = self.end
             self.idle = None
 
-    def is_caught_up(self, *, now_ms: int, lag_max_ms: int) -> bool:
+    def is_caught_up(self, *, now_ms: MonoMs, lag_max_ms: int) -> bool:
         caught_up_at_ms = self.caught_up_at_ms if self.idle is None else self.idle.last_ms
         return caught_up_at_ms is not None and now_ms - caught_up_at_ms <= lag_max_ms
 
@@ -124,7 +125,7 @@ class Leadership:
         *,
         broker_id: BrokerId,
         epoch_start: Offset,
-        now_ms: int,
+        now_ms: MonoMs,
         led_since: LeaderEpoch | None = None,
     ) -> None:
         self.epoch = assigned.leader_epoch
@@ -145,7 +146,7 @@ class Leadership:
         }
 
     def high_watermark(
-        self, own_end: Offset, *, min_isr: int, now_ms: int, lag_max_ms: int
+        self, own_end: Offset, *, min_isr: int, now_ms: MonoMs, lag_max_ms: int
     ) -> Offset | None:
         """Where the high watermark may stand, or None where it may not move.
 
@@ -193,13 +194,13 @@ class Leadership:
         self.version = version
         self.proposed = None
 
-    def on_refused(self, now_ms: int) -> None:
+    def on_refused(self, now_ms: MonoMs) -> None:
         """The controller said that the proposed set was not taken, nor will be."""
         self.proposed = None
-        self.propose_from_ms = now_ms + REFUSED_WAIT_MS
+        self.propose_from_ms = MonoMs(now_ms + REFUSED_WAIT_MS)
 
     def isr_with(
-        self, broker: BrokerId, *, high_watermark: Offset, now_ms: int
+        self, broker: BrokerId, *, high_watermark: Offset, now_ms: MonoMs
     ) -> frozenset[BrokerId] | None:
         """The in-sync set with this follower in it, once it caught up and nothing is pending."""
         follower = self.followers.get(broker)
@@ -212,7 +213,7 @@ class Leadership:
         return self.isr | {broker}
 
     def isr_without_lagging(
-        self, *, leader_end: Offset, now_ms: int, lag_max_ms: int
+        self, *, leader_end: Offset, now_ms: MonoMs, lag_max_ms: int
     ) -> frozenset[BrokerId] | None:
         """The in-sync set without followers that have been behind for too long, if any have."""
         if self.proposed is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
@@ -53,7 +53,7 @@ class MaintenanceLoop:
         self._flushes = flushes
         self._clock = hosted.environment.clock
 
-    def loops(self) -> list[Coroutine[Any, Any, None]]:
+    def loops(self) -> list[Coroutine[object, None, None]]:
         return [
             self._every(
                 lambda c: c.log_retention_check_interval_ms, self.retention, first=_after_start
@@ -84,7 +84,7 @@ class MaintenanceLoop:
     async def _every(
         self,
         interval_ms: Wait,
-        work: Callable[[], Coroutine[Any, Any, None]],
+        work: Callable[[], Coroutine[object, None, None]],
         *,
         first: Wait | None = None,
     ) -> None:

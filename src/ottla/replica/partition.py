@@ -17,6 +17,7 @@ from typing import Protocol
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Appended, Log, Origin
 from ottla.log.validate import Analysis
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
     NO_BROKER,
@@ -136,7 +137,7 @@ class HostedPartition:
 
     # Appending
 
-    def append(self, analysis: Analysis, acks: int, origin: Origin, now_ms: int) -> Appended:
+    def append(self, analysis: Analysis, acks: int, origin: Origin, now_ms: WallMs) -> Appended:
         """Append as leader. With acks=all too small an in-sync set refuses before writing."""
         leadership = self.leadership
         if leadership is None:

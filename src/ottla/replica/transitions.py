@@ -15,10 +15,17 @@ from typing import Final, NamedTuple, Protocol
 from ottla.config.topic import TopicConfig
 from ottla.delay.slices import in_slices
 from ottla.log.directories.directory import LogDirectory
-from ottla.log.directories.log_directories import LogDirectories, rename_to_stray
+from ottla.log.directories.log_directories import (
+    LogDirectories,
+    remove_quarantined,
+    rename_to_stray,
+)
+from ottla.log.directories.names import DirectoryKind
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
+    NO_BROKER,
+    NO_EPOCH,
     NO_TOPIC_ID,
     BrokerEpoch,
     ControllerEpoch,
@@ -148,18 +155,21 @@ class Transitions:
     ) -> ErrorCode:
         """Create the log of a partition that has none yet; `created` gets its log directory."""
         hosted, directories = self._hosted, self._directories
-        if state.key in hosted.offline:
+        if state.key in hosted.offline and not self._may_refill(state):
             return ErrorCode.kafka_storage_error
         if hosted.environment.broker_id not in state.assigned.replicas:
             return ErrorCode.unknown_topic_or_partition
         if hosted.find(state.key) is not None:
             return ErrorCode.none
         try:
+            refills = state.key in directories.quarantined
+            if refills:
+                self._set_aside_corrupt(state.key)
             self._rename_stray(state)
             if self._lacks_its_log(state):
                 return ErrorCode.kafka_storage_error
             if directories.get(state.key) is None:
-                self._create_log(state)
+                self._create_log(state, refills=refills)
                 created[state.key] = [directories.logs[state.key].directory]
         except (OSError, KafkaError) as error:
             return self._cannot_open(state.key, error)
@@ -231,6 +241,24 @@ class Transitions:
                 state.key, stray.topic_id, state.topic_id, path,
             )  # fmt: skip
 
+    def _may_refill(self, state: PartitionTransition) -> bool:
+        """Whether a corrupt log can be replaced: another broker leads, and nobody counts on this
+        replica, for it is not in the in-sync set."""
+        own_id, assigned = self._hosted.environment.broker_id, state.assigned
+        return (
+            state.key in self._directories.quarantined
+            and assigned.leader not in (NO_BROKER, own_id)
+            and own_id not in assigned.isr
+        )
+
+    def _set_aside_corrupt(self, key: TopicPartition) -> None:
+        path = remove_quarantined(self._directories, key, DirectoryKind.STRAY)
+        self._hosted.remove(key)
+        log.warning(
+            "the corrupt log of %s was renamed to %s; copying the partition from its leader",
+            key, path,
+        )  # fmt: skip
+
     def _lacks_its_log(self, state: PartitionTransition) -> bool:
         """Whether the in-sync set counts on a log here that does not exist.
 
@@ -258,14 +286,15 @@ class Transitions:
         )
         return True
 
-    def _create_log(self, state: PartitionTransition) -> None:
-        if not state.is_new and len(self._directories.online) < len(self._directories.all):
+    def _create_log(self, state: PartitionTransition, *, refills: bool) -> None:
+        directories = self._directories
+        has_offline = len(directories.online) < len(directories.all)
+        if has_offline and not (state.is_new or refills):
             # It may well be in the directory that is offline: an empty one must not replace it.
             raise OSError(
                 errno.EIO, "not creating an empty log: an offline log directory may contain it"
             )
-        config = self._topic_config(state.key.topic)
-        self._directories.create(state.key, state.topic_id, config)
+        directories.create(state.key, state.topic_id, self._topic_config(state.key.topic))
 
     async def stop_replicas(
         self, stops: Iterable[PartitionStop]
@@ -277,6 +306,21 @@ class Transitions:
             await self._wait_for_truncation(stop.key)
             codes[stop.key] = self._stop_one(stop, touched)
         return codes | await self._sync(touched)
+
+    async def delete_reassigned(
+        self, is_elsewhere: Callable[[TopicPartition, TopicId | None], bool]
+    ) -> None:
+        """Delete replicas that other brokers have got while this one was down: the StopReplica of
+        that time never arrived."""
+        logs = self._directories.logs.items()
+        keys = [key for key, hosted in logs if is_elsewhere(key, hosted.log.topic_id)]
+        if keys:
+            names = ", ".join(map(str, keys))
+            log.info("deleting replicas that were reassigned while this broker was down: %s", names)
+        stops = [PartitionStop(key, NO_EPOCH, delete=True) for key in keys]
+        for key, code in (await self.stop_replicas(stops)).items():
+            if code is not ErrorCode.none:
+                log.warning("cannot delete the reassigned replica of %s: %s", key, code.name)
 
     async def _sync(
         self, touched: dict[TopicPartition, list[LogDirectory]]
@@ -300,13 +344,16 @@ class Transitions:
         self, stop: PartitionStop, touched: dict[TopicPartition, list[LogDirectory]]
     ) -> ErrorCode:
         partition = self._hosted.find(stop.key)
-        if stop.key in self._hosted.offline:
+        is_corrupt = stop.key in self._directories.quarantined
+        if stop.key in self._hosted.offline and not (is_corrupt and stop.delete):
             return ErrorCode.kafka_storage_error
         if partition is not None and 0 <= stop.leader_epoch < partition.leader_epoch:
             return ErrorCode.fenced_leader_epoch
         self._hosted.remove(stop.key)
         try:
-            if stop.delete and self._directories.get(stop.key) is not None:
+            if is_corrupt:
+                remove_quarantined(self._directories, stop.key, DirectoryKind.DELETED)
+            elif stop.delete and self._directories.get(stop.key) is not None:
                 touched[stop.key] = self._directories.delete(stop.key)
         except OSError as error:
             log.error(

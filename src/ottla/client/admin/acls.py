@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypedDict, TypeVar
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, error_of
 from ottla.client.cluster import Target, To
 from ottla.client.errors import KafkaError, UserError
+from ottla.protocol.schema import KioStruct
 from ottla.protocol.wire import Fields
 from ottla.security.acl import (
     ANYWHERE,
@@ -122,7 +123,7 @@ class AclFilter(Filter):
         entry = (parse_word(Operation, operation), parse_word(Permission, permission))
         return super().__new__(cls, *resource, principal, host, *entry)
 
-    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, object]]:
         return (), self._asdict()
 
     @classmethod
@@ -219,7 +220,14 @@ def _checked_filter(filter: Filter) -> AclFilter:
     return checked
 
 
-def _parsed_words(acl: Rule | Filter) -> dict[str, Any]:
+class _Words(TypedDict):
+    kind: Kind
+    pattern: Pattern
+    operation: Operation
+    permission: Permission
+
+
+def _parsed_words(acl: Rule | Filter) -> _Words:
     return {
         "kind": parse_word(Kind, acl.kind),
         "pattern": parse_word(Pattern, acl.pattern),
@@ -258,7 +266,7 @@ def _filter_fields(filter: AclFilter) -> Fields:
     }
 
 
-def _deleted(row: Any) -> list[AclRule] | KafkaError:
+def _deleted(row: KioStruct) -> list[AclRule] | KafkaError:
     for part in (row, *row.matching_acls):
         error = error_of(part)
         if error is not None:
@@ -266,7 +274,7 @@ def _deleted(row: Any) -> list[AclRule] | KafkaError:
     return sorted(_rule(acl, acl) for acl in row.matching_acls)
 
 
-def _rule(entry: Any, resource: Any) -> AclRule:
+def _rule(entry: KioStruct, resource: KioStruct) -> AclRule:
     return AclRule(
         _word_of_number(Kind, resource.resource_type),
         resource.resource_name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from ottla.client.admin import acls as _acls
 from ottla.client.admin import brokers as _brokers
@@ -57,7 +57,7 @@ class Admin(Session):
     `request_timeout_ms`, `default_api_timeout_ms`), or under Kafka's own names in `config`.
     """
 
-    def __init__(self, *, config: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(self, *, config: Mapping[str, object] | None = None, **options: object) -> None:
         settings = AdminConfig.from_options(options, config)
         super().__init__(Cluster(settings, SystemClock(), Random()), settings)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import Target, To
+from ottla.protocol.schema import KioStruct
 from ottla.protocol.wire import Fields
 
 
@@ -217,7 +218,7 @@ def _named(resource: Resource) -> Fields:
     return {"resource_type": int(resource.kind), "resource_name": resource.name}
 
 
-def _resource(row: Any) -> Resource:
+def _resource(row: KioStruct) -> Resource:
     return Resource(ResourceKind(row.resource_type), row.resource_name)
 
 
@@ -227,7 +228,7 @@ def _change(name: str, change: ConfigChange | str | None) -> Fields:
     return {"name": name, "config_operation": int(change.op), "value": change.value}
 
 
-def _entry(row: Any) -> ConfigEntry:
+def _entry(row: KioStruct) -> ConfigEntry:
     return ConfigEntry(
         row.name,
         row.value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import by_topic, indexes_by_topic
@@ -18,6 +18,7 @@ from ottla.client.admin.session import (
 )
 from ottla.client.cluster import To
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioMessage, KioStruct
 from ottla.protocol.wire import Fields
 
 _BY_NAME: Final = 9  # later versions of OffsetCommit and OffsetFetch name topics by id
@@ -96,7 +97,7 @@ async def delete_group_offsets(
     return (await session.for_each([group], session.groups, ask)).one()
 
 
-def _committed(group: Any) -> Outcomes[TopicPartition, CommittedOffset]:
+def _committed(group: KioStruct) -> Outcomes[TopicPartition, CommittedOffset]:
     committed = Outcomes[TopicPartition, CommittedOffset]()
     for topic in group.topics:
         for row in topic.partitions:
@@ -122,7 +123,7 @@ def _commit(partition: TopicPartition, offset: CommittedOffset | int) -> Fields:
     }
 
 
-def _outcomes(reply: Any) -> Outcomes[TopicPartition, None]:
+def _outcomes(reply: KioMessage) -> Outcomes[TopicPartition, None]:
     outcomes = Outcomes[TopicPartition, None]()
     for topic in reply.topics:
         for row in topic.partitions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
@@ -17,6 +17,7 @@ from ottla.client.cluster import To
 from ottla.client.errors import UnsupportedVersion
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 
 CONSUMER: Final = "consumer"
 CLASSIC: Final = "classic"
@@ -153,7 +154,7 @@ async def _describe_consumer_groups(
     }
 
 
-def _consumer_group(row: Any, node: int) -> Group:
+def _consumer_group(row: KioStruct, node: int) -> Group:
     members = tuple(
         GroupMember(
             member.member_id,
@@ -178,7 +179,7 @@ def _consumer_group(row: Any, node: int) -> Group:
     )
 
 
-def _assigned(assignment: Any) -> tuple[TopicPartition, ...]:
+def _assigned(assignment: KioStruct) -> tuple[TopicPartition, ...]:
     return tuple(
         TopicPartition(topic.topic_name, index)
         for topic in assignment.topic_partitions
@@ -194,7 +195,7 @@ async def _describe_classic_groups(
     return {row.group_id: _classic_group(row, node) for row in reply.groups}
 
 
-def _classic_group(row: Any, node: int) -> Group | KafkaError:
+def _classic_group(row: KioStruct, node: int) -> Group | KafkaError:
     """Before version 6 a group that does not exist is described as dead."""
     if row.error_code is ErrorCode.none and row.group_state == DEAD:
         return KafkaError(ErrorCode.group_id_not_found, f"Group {row.group_id} not found.")

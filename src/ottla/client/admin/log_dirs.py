@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import indexes_by_topic
@@ -12,6 +12,7 @@ from ottla.client.admin.session import Answers, Outcomes, Session, error_of, res
 from ottla.client.cluster import To
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ async def alter_replica_log_dirs(
     return merged
 
 
-def _directory(row: Any) -> LogDir:
+def _directory(row: KioStruct) -> LogDir:
     return LogDir(
         row.log_dir,
         error_of(row),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import To
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.protocol.wire import Fields
 
 EVERYTHING: int = -1
@@ -123,7 +123,7 @@ def indexes_by_topic(
     return by_topic(inner, {partition: partition.partition for partition in partitions}, name=name)
 
 
-def _listed(row: Any) -> ListedOffset:
+def _listed(row: KioStruct) -> ListedOffset:
     return ListedOffset(
         None if row.offset < 0 else row.offset,
         row.timestamp,

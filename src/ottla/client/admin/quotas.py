@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, error_of
 from ottla.client.cluster import Target, To
 from ottla.client.errors import ErrorCode, UserError, refusal
+from ottla.protocol.schema import KioStruct
 from ottla.protocol.wire import Fields
 from ottla.security.quotas.entities import DEFAULT, Default, Name, QuotaEntity
 
@@ -85,7 +86,7 @@ def _entry(entity: QuotaEntity, quotas: Mapping[str, float | None]) -> Fields:
     }
 
 
-def _entity(parts: Any) -> QuotaEntity:
+def _entity(parts: KioStruct) -> QuotaEntity:
     names: dict[str, Name] = {
         part.entity_type: DEFAULT if part.entity_name is None else part.entity_name
         for part in parts

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, error_of
 from ottla.client.cluster import Target, To
 from ottla.client.errors import ErrorCode, UserError, refusal
+from ottla.protocol.schema import KioStruct
 from ottla.protocol.wire import Fields
 from ottla.security.sasl.scram import (
     ITERATIONS_DEFAULT,
@@ -84,7 +85,7 @@ async def describe_user_scram_credentials(
     return Outcomes({row.user: _described(row) for row in reply.results})
 
 
-def _described(row: Any) -> dict[str, int] | Exception:
+def _described(row: KioStruct) -> dict[str, int] | Exception:
     if row.error_code is not ErrorCode.none:
         return refusal(row.error_code, row.error_message)
     return {

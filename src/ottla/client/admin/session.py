@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from ottla.client.admin.routing import Route, ToBroker, ToCoordinator, ToLeader, ToTarget
 from ottla.client.cluster import Cluster, CoordinatorKind, Target, To
@@ -18,6 +18,7 @@ from ottla.client.cluster_view import ClusterView
 from ottla.client.errors import ErrorCode, KafkaError, refusal
 from ottla.client.retry import Deadline, error_text, retrying
 from ottla.config.client import AdminConfig
+from ottla.protocol.schema import KioMessage, KioStruct
 from ottla.protocol.wire import Fields
 
 Item = TypeVar("Item", bound=Hashable)
@@ -93,14 +94,16 @@ class Session:
         self.own_broker = ToBroker(cluster)
         self._api_timeout_ms = config.default_api_timeout_ms
 
-    async def ask(self, node: To, key: int, fields: Fields, *, at_most: int | None = None) -> Any:
+    async def ask(
+        self, node: To, key: int, fields: Fields, *, at_most: int | None = None
+    ) -> KioMessage:
         """Send one request to one broker, once."""
         return await self.cluster.ask(node, key, fields, at_most=at_most)
 
-    async def once(self, target: Target, key: int, fields: Fields) -> Any:
+    async def once(self, target: Target, key: int, fields: Fields) -> KioMessage:
         """Send a request that is not about items; raises the error of the response."""
 
-        async def ask(node: To, _: list[Target]) -> Answers[Target, Any]:
+        async def ask(node: To, _: list[Target]) -> Answers[Target, KioMessage]:
             reply = await self.ask(node, key, fields)
             return {target: result_or_error(reply, reply)}
 
@@ -126,10 +129,10 @@ class Session:
             self.cluster, look_up, Deadline(self.cluster.clock, self._api_timeout_ms)
         )
 
-    async def on_every_broker(self, key: int, fields: Fields) -> Outcomes[int, Any]:
+    async def on_every_broker(self, key: int, fields: Fields) -> Outcomes[int, KioMessage]:
         """Send the same request to every broker."""
 
-        async def ask(node: To, brokers: list[int]) -> Answers[int, Any]:
+        async def ask(node: To, brokers: list[int]) -> Answers[int, KioMessage]:
             reply = await self.ask(node, key, fields)
             return {brokers[0]: result_or_error(reply, reply)}
 
@@ -191,14 +194,14 @@ def is_passing(outcome: object) -> bool:
     return isinstance(outcome, OSError)
 
 
-def error_of(row: Any) -> KafkaError | None:
+def error_of(row: KioStruct) -> KafkaError | None:
     """The error of a row of a response, or of a whole response."""
     if row.error_code is ErrorCode.none:
         return None
     return refusal(row.error_code, getattr(row, "error_message", None))
 
 
-def result_or_error(row: Any, result: Result) -> Result | KafkaError:
+def result_or_error(row: KioStruct, result: Result) -> Result | KafkaError:
     """The result, or the error if the row has one."""
     error = error_of(row)
     return result if error is None else error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from ottla.client.admin import aio
 from ottla.client.admin.acls import EVERY_RULE, AclFilter, AclRule
@@ -45,7 +45,7 @@ class Admin:
     `request_timeout_ms`, `default_api_timeout_ms`), or under Kafka's own names in `config`.
     """
 
-    def __init__(self, *, config: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(self, *, config: Mapping[str, object] | None = None, **options: object) -> None:
         self._admin = aio.Admin(config=config, **options)
         self._thread = LoopThread("ottla-admin")
         self._started = False
@@ -68,7 +68,7 @@ class Admin:
             self._thread.call_soon(self._admin.close)
             self._thread.stop()
 
-    def wait_for(self, work: Callable[[aio.Admin], Coroutine[Any, Any, R]]) -> R:
+    def wait_for(self, work: Callable[[aio.Admin], Coroutine[object, None, R]]) -> R:
         """Run several calls on the client's own thread, and wait for the result."""
         if not self._started:
             self._thread.start()

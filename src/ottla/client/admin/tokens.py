@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Session
 from ottla.client.cluster import Target
 from ottla.client.errors import ErrorCode, UserError, refusal
 from ottla.protocol.encode import ms
+from ottla.protocol.schema import KioMessage, KioStruct
 from ottla.protocol.wire import Fields
 
 
@@ -82,12 +83,12 @@ async def describe_delegation_tokens(
     return sorted(tokens, key=lambda token: (token.issued_ms, token.id))
 
 
-def _check(reply: Any) -> None:
+def _check(reply: KioMessage) -> None:
     if reply.error_code is not ErrorCode.none:
         raise refusal(reply.error_code, None)
 
 
-def _token(row: Any, renewers: tuple[str, ...]) -> DelegationToken:
+def _token(row: KioStruct, renewers: tuple[str, ...]) -> DelegationToken:
     owner = _principal_text(row)
     requester_name = getattr(row, "token_requester_principal_name", "")
     requester = (
@@ -105,7 +106,7 @@ def _token(row: Any, renewers: tuple[str, ...]) -> DelegationToken:
     )
 
 
-def _principal_text(row: Any) -> str:
+def _principal_text(row: KioStruct) -> str:
     return f"{row.principal_type}:{row.principal_name}"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import Target, To
 from ottla.client.errors import UnsupportedVersion
+from ottla.protocol.schema import KioStruct
 from ottla.protocol.wire import Fields
 
 
@@ -164,7 +164,7 @@ async def describe_topics(session: Session, names: Iterable[str]) -> Outcomes[st
         except UnsupportedVersion:
             fields = {"topics": [{"name": name, "topic_id": None} for name in names], **_METADATA}
             rows = list((await session.ask(node, api_keys.METADATA, fields)).topics)
-        by_name: dict[str, list[Any]] = {}
+        by_name: dict[str, list[KioStruct]] = {}
         for row in rows:
             by_name.setdefault(row.name, []).append(row)
         return {name: result_or_error(rows[0], _topic(rows)) for name, rows in by_name.items()}
@@ -184,9 +184,9 @@ _METADATA: Fields = {
 }
 
 
-async def _paged(session: Session, node: To, names: list[str]) -> list[Any]:
+async def _paged(session: Session, node: To, names: list[str]) -> list[KioStruct]:
     """All pages of DescribeTopicPartitions."""
-    rows: list[Any] = []
+    rows: list[KioStruct] = []
     cursor: Fields | None = None
     while True:
         fields = {"topics": [{"name": name} for name in sorted(names)], "cursor": cursor}
@@ -215,7 +215,7 @@ def _new_topic_fields(topic: NewTopic) -> Fields:
     }
 
 
-def _created_topic(row: Any) -> CreatedTopic:
+def _created_topic(row: KioStruct) -> CreatedTopic:
     return CreatedTopic(
         row.name,
         row.topic_id,
@@ -235,7 +235,7 @@ def _new_partitions_fields(name: str, request: MorePartitions | int) -> Fields:
     }
 
 
-def _topic(rows: Sequence[Any]) -> Topic:
+def _topic(rows: Sequence[KioStruct]) -> Topic:
     partitions = sorted(
         (_partition(partition) for row in rows for partition in row.partitions),
         key=lambda partition: partition.index,
@@ -243,7 +243,7 @@ def _topic(rows: Sequence[Any]) -> Topic:
     return Topic(rows[0].name, rows[0].topic_id, rows[0].is_internal, tuple(partitions))
 
 
-def _partition(row: Any) -> Partition:
+def _partition(row: KioStruct) -> Partition:
     return Partition(
         row.partition_index,
         None if row.leader_id < 0 else row.leader_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.offsets import indexes_by_topic
@@ -12,6 +12,7 @@ from ottla.client.admin.session import Answers, Outcomes, Session, result_or_err
 from ottla.client.cluster import To
 from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.protocol.wire import ms
 
 NO_TRANSACTION: Final = -1
@@ -173,7 +174,7 @@ async def _fence(session: Session, node: To, id: str) -> FencedProducer | KafkaE
     return result_or_error(reply, FencedProducer(reply.producer_id, reply.producer_epoch))
 
 
-def _transaction(row: Any, coordinator: int) -> Transaction:
+def _transaction(row: KioStruct, coordinator: int) -> Transaction:
     started_ms = ms(row.transaction_start_time)
     return Transaction(
         row.transactional_id,
@@ -189,7 +190,7 @@ def _transaction(row: Any, coordinator: int) -> Transaction:
     )
 
 
-def _producer(row: Any) -> ActiveProducer:
+def _producer(row: KioStruct) -> ActiveProducer:
     start = row.current_txn_start_offset
     return ActiveProducer(
         row.producer_id,

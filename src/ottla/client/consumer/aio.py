@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Final, Generic, Self
+from typing import TYPE_CHECKING, Final, Generic, Self
 
 from ottla.client.consumer import subscribing
 from ottla.client.consumer.base import ConsumerBase, OwningThread, ThreadOwnership
@@ -30,6 +30,9 @@ from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ITERATION_MS: Final = 60_000
 
@@ -129,7 +132,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
                 if records:
                     return records
 
-    async def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> Any:
+    async def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> pa.Table:
         """All fetched records, as a `pyarrow.Table`; an empty one after the timeout."""
         with self._owned:
             core, deadline = self._open, Deadline(self._core.clock, _ms(timeout))
@@ -281,7 +284,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         return self._core.config.default_api_timeout_ms if timeout is None else _ms(timeout)
 
 
-async def _call(function: Callable[[], Any]) -> Any:
+async def _call(function: Callable[[], object]) -> object:
     """Call user code on the loop; await it if it is a coroutine."""
     result = function()
     return await result if isawaitable(result) else result

@@ -7,11 +7,11 @@ without one they are bytes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import length_hint
 from types import TracebackType
-from typing import Any, Final, Generic, NamedTuple
+from typing import Final, Generic, NamedTuple
 
 from ottla.client.consumer.builder import ConsumerBuilder
 from ottla.client.consumer.errors import ConcurrentUse
@@ -66,11 +66,11 @@ class ConsumerBase(ABC, Generic[K, V]):
     def __init__(
         self,
         *topics: str,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         key_deserializer: Callable[[bytes], K] | None = None,
         value_deserializer: Callable[[bytes], V] | None = None,
         interceptors: Sequence[ConsumerInterceptor] = (),
-        **options: Any,
+        **options: object,
     ) -> None:
         for topic in topics:
             if not isinstance(topic, str):
@@ -99,7 +99,7 @@ class IterationBuffer(Generic[K, V]):
         self._records: list[Record[K, V]] = []
         self._iterator = iter(self._records)
 
-    def start(self, records: list[Record[K, V]]) -> Any:
+    def start(self, records: list[Record[K, V]]) -> Iterator[Record[K, V]]:
         """An iterator over these; the previous one must be exhausted."""
         self._records = records
         self._iterator = iter(records)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assignors.assignor import Assignor
@@ -44,8 +44,8 @@ class ConsumerBuilder:
 
     def __init__(
         self,
-        options: Mapping[str, Any],
-        config: Mapping[str, Any] | None,
+        options: Mapping[str, object],
+        config: Mapping[str, object] | None,
         deserializers: tuple[Read | None, Read | None],
         interceptors: Sequence[ConsumerInterceptor],
     ) -> None:
@@ -122,7 +122,7 @@ class ConsumerBuilder:
                 )
 
 
-def _renamed(options: Mapping[str, Any]) -> dict[str, Any]:
+def _renamed(options: Mapping[str, object]) -> dict[str, object]:
     """Names from Kafka's old consumer, which librdkafka still uses, translated."""
     return {_OLD_NAMES.get(name, name): value for name, value in options.items()}
 
@@ -137,8 +137,8 @@ def _with_client_id(config: ConsumerConfig) -> ConsumerConfig:
 
 
 def _strategies(
-    options: dict[str, Any],
-) -> tuple[dict[str, Any], tuple[Assignor, ...] | None]:
+    options: dict[str, object],
+) -> tuple[dict[str, object], tuple[Assignor, ...] | None]:
     """Options without assignor objects, and those objects."""
     strategy = options.get(STRATEGY)
     if strategy is None or isinstance(strategy, str):

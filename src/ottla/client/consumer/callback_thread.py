@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from inspect import isawaitable
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from ottla.client.loop_thread import LoopThread
 from ottla.model.errors import UserError
@@ -21,8 +21,8 @@ T = TypeVar("T")
 class CallbackRequest(NamedTuple):
     """User code to run, and the future for its result."""
 
-    function: Callable[[], Any]
-    reply: asyncio.Future[Any]
+    function: Callable[[], object]
+    reply: asyncio.Future[object]
 
 
 CallbackQueue: TypeAlias = "SimpleQueue[CallbackRequest | None]"
@@ -36,7 +36,7 @@ class CallbackThread:
         self._thread = thread
         self._queues: list[CallbackQueue] = []
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Run `work` on the loop and wait; callbacks that it invokes run here."""
         queue: CallbackQueue = SimpleQueue()
         self._queues.append(queue)  # before the loop may invoke a callback
@@ -56,9 +56,9 @@ class CallbackThread:
         finally:
             self._queues.remove(queue)
 
-    async def invoke(self, function: Callable[[], Any]) -> Any:
+    async def invoke(self, function: Callable[[], object]) -> object:
         """On the loop: have the waiting thread call `function`."""
-        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._queues[-1].put(CallbackRequest(function, reply))
         return await reply
 
@@ -77,7 +77,7 @@ class CallbackThread:
             self._thread.call_soon(_set_reply, reply, result, None)
 
 
-def _set_reply(reply: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+def _set_reply(reply: asyncio.Future[object], result: object, error: Exception | None) -> None:
     if reply.done():  # the caller has stopped waiting
         return
     if error is None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.errors import Wakeup
@@ -38,12 +38,13 @@ from ottla.client.consumer.subscription import SubscriptionMode, Subscriptions
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.client.retry import Deadline
 from ottla.config.client import ConsumerConfig
+from ottla.model.clock import MonoMs
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-NEVER_MS: Final = 1 << 62
+NEVER_MS: Final = MonoMs(1 << 62)
 
 
 class Core:
@@ -70,7 +71,7 @@ class Core:
         self.commits = CommitLoop(cluster, self, self._on_committed)
         self.poll_interval = PollInterval(self.clock, self.config.max_poll_interval_ms)
         self.opened = asyncio.Event()
-        self.pending_callbacks: deque[Callable[[], Any]] = deque()
+        self.pending_callbacks: deque[Callable[[], object]] = deque()
         """User callbacks to run in the user's next call."""
         self.unread: Callable[[], Mapping[TopicPartition, int]] = dict
         """The first offset of records that were taken from the buffer but not seen by the user."""
@@ -165,7 +166,7 @@ class Core:
         if fault is not None:
             raise fault
         if self.clock.mono_ms() >= self._auto_commit_at_ms:
-            self._auto_commit_at_ms = self.clock.mono_ms() + self.config.auto_commit_interval_ms
+            self._auto_commit_at_ms = self._next_auto_commit()
             offsets = self.consumed()
             if offsets:
                 self.commits.start(offsets, _log_failed_commit, is_retried=False)
@@ -183,7 +184,10 @@ class Core:
         if self.subscriptions.is_automatic and self._member is None:
             self._member = self._tasks.create_task(self._run_task(self.group.run()))
         if self.auto_commits and self._auto_commit_at_ms == NEVER_MS:
-            self._auto_commit_at_ms = self.clock.mono_ms() + self.config.auto_commit_interval_ms
+            self._auto_commit_at_ms = self._next_auto_commit()
+
+    def _next_auto_commit(self) -> MonoMs:
+        return MonoMs(self.clock.mono_ms() + self.config.auto_commit_interval_ms)
 
     def end_membership(self) -> None:
         if self._member is not None:
@@ -252,7 +256,7 @@ class Core:
         self.fetcher.wake()
         self.wake_event.set()
 
-    async def _run_task(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_task(self, work: Coroutine[object, None, None]) -> None:
         """Run a background task; a failure is raised by the next poll."""
         try:
             await work

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from ottla.client.consumer.record import Record
+from ottla.client.consumer.record import AnyRecord
 from ottla.client.offsets import OffsetAndMetadata
 from ottla.model.ids import TopicPartition
 
@@ -20,7 +20,7 @@ log: Final = logging.getLogger("ottla.interceptors")
 class ConsumerInterceptor:
     """Base class: override the methods you need."""
 
-    def on_consume(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
+    def on_consume(self, records: list[AnyRecord]) -> list[AnyRecord]:
         """Called before the program gets records; return them, or others in their place."""
         return records
 
@@ -40,7 +40,7 @@ class Interceptors:
     def __bool__(self) -> bool:
         return bool(self._chain)
 
-    def consumed(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
+    def consumed(self, records: list[AnyRecord]) -> list[AnyRecord]:
         for interceptor in self._chain:
             try:
                 records = interceptor.on_consume(records)

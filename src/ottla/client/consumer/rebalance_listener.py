@@ -8,25 +8,25 @@ With `ottla.aio` they may be coroutines.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ottla.model.ids import TopicPartition
 
-Invoke: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
+Invoke: TypeAlias = Callable[[Callable[[], object]], Awaitable[object]]
 """How user code is called: on the loop, or by the thread that waits for it."""
 
 
 class RebalanceListener:
     """Base class: override the methods you need."""
 
-    def on_revoked(self, partitions: frozenset[TopicPartition]) -> Any:
+    def on_revoked(self, partitions: frozenset[TopicPartition]) -> object:
         """Called while this member still owns them: commit what was processed."""
         return None
 
-    def on_assigned(self, partitions: frozenset[TopicPartition]) -> Any:
+    def on_assigned(self, partitions: frozenset[TopicPartition]) -> object:
         """Called for newly assigned partitions: seek, if offsets are stored elsewhere."""
         return None
 
-    def on_lost(self, partitions: frozenset[TopicPartition]) -> Any:
+    def on_lost(self, partitions: frozenset[TopicPartition]) -> object:
         """Other members may own them already, too late to commit; as `on_revoked` by default."""
         return self.on_revoked(partitions)

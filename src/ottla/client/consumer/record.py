@@ -45,7 +45,11 @@ class Record(NamedTuple, Generic[K, V]):
     leader_epoch: int = -1
 
 
-def make_records(rows: Iterable[tuple[Any, ...]]) -> list[Record[Any, Any]]:
+AnyRecord: TypeAlias = Record[Any, Any]
+"""Of whatever types the deserializers make."""
+
+
+def make_records(rows: Iterable[tuple[object, ...]]) -> list[AnyRecord]:
     """Records from their fields in order, without the call that a class costs each time.
 
     Ten thousand new tuples set off the garbage collector a dozen times, and now and then a walk
@@ -62,4 +66,4 @@ def make_records(rows: Iterable[tuple[Any, ...]]) -> list[Record[Any, Any]]:
             gc.enable()
 
 
-_make: Final = cast("Callable[[tuple[Any, ...]], Record[Any, Any]]", partial(tuple.__new__, Record))
+_make: Final = cast("Callable[[tuple[object, ...]], AnyRecord]", partial(tuple.__new__, Record))

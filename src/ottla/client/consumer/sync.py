@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from ottla.client.consumer import subscribing
 from ottla.client.consumer.base import ConsumerBase, OwningThread, ThreadOwnership
@@ -32,6 +32,9 @@ from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -127,7 +130,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
                     return records
             return []
 
-    def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> Any:
+    def poll_arrow(self, timeout: float = 1.0, *, headers: bool = False) -> pa.Table:
         """All fetched records, as a `pyarrow.Table`; an empty one after the timeout."""
         with self._owned:
             core = self._open()
@@ -275,7 +278,9 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         if self._topics:
             subscribing.subscribe(self._core, self._topics, None, None)
 
-    def _await(self, work: Callable[[Core], Coroutine[Any, Any, T]], *, moves: bool = False) -> T:
+    def _await(
+        self, work: Callable[[Core], Coroutine[object, None, T]], *, moves: bool = False
+    ) -> T:
         with self._owned:
             core = self._open()
             if moves:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from ottla.client.cluster_view import PartitionView
 from ottla.client.errors import KafkaError
@@ -45,12 +45,12 @@ class Producer(SendPath):
     def __init__(
         self,
         *,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         key_serializer: Serializer | None = None,
         value_serializer: Serializer | None = None,
         partitioner: Partitioner | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(
             core_of(options, config, (key_serializer, value_serializer), partitioner, interceptors)
@@ -79,8 +79,8 @@ class Producer(SendPath):
     async def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: object = None,
+        key: object = None,
         headers: GivenHeaders = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,

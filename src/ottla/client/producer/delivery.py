@@ -10,9 +10,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator, Iterable
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.producer.buffer.batch import Batch, RecordMetadata
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 
 
@@ -106,7 +107,7 @@ class Delivery:
                 return
             batch, index = successor, successor_index
 
-    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+    def __await__(self) -> Generator[object, None, RecordMetadata]:
         while not self.done():
             yield from wait_for_change(self.batch.part(self.index)[0]).__await__()
         return self.result(0)
@@ -124,6 +125,6 @@ class Delivery:
 
 def failed(tp: TopicPartition, error: BaseException) -> Delivery:
     """The outcome of a record that was never appended to a batch."""
-    batch = Batch(tp, 0, 0, 0, nullcontext(True))
+    batch = Batch(tp, 0, 0, MonoMs(0), nullcontext(True))
     batch.fail(error)
     return Delivery.of(batch, 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.interceptors import ProducerChain, ProducerInterceptor
 from ottla.client.partitioners import Partitioner
@@ -21,8 +21,8 @@ from ottla.model.errors import UserError
 
 
 def core_of(
-    options: Mapping[str, Any],
-    config: Mapping[str, Any] | None,
+    options: Mapping[str, object],
+    config: Mapping[str, object] | None,
     serializers: tuple[Serializer | None, Serializer | None],
     partitioner: Partitioner | None,
     interceptors: Sequence[ProducerInterceptor],

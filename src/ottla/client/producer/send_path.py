@@ -8,7 +8,7 @@ path calls interceptors, serializers and the partitioner, needs metadata, and ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ottla.client.errors import KafkaError, UserError
 from ottla.client.interceptors import ProducerRecord
@@ -115,8 +115,8 @@ class SendPath:
 
 def checked(
     topic: str,
-    value: Any,
-    key: Any,
+    value: object,
+    key: object,
     *,
     headers: GivenHeaders,
     partition: int | None,

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from ottla.client.cluster_view import PartitionView, TopicView
 from ottla.client.errors import KafkaError
@@ -51,12 +51,12 @@ class Producer(SendPath):
     def __init__(
         self,
         *,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         key_serializer: Serializer | None = None,
         value_serializer: Serializer | None = None,
         partitioner: Partitioner | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(
             core_of(options, config, (key_serializer, value_serializer), partitioner, interceptors)
@@ -91,8 +91,8 @@ class Producer(SendPath):
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: object = None,
+        key: object = None,
         headers: GivenHeaders = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,

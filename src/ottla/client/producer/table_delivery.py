@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.producer.buffer.batch import Batch
 from ottla.client.producer.delivery import Delivery, wait_until_done
@@ -52,7 +52,7 @@ class TableDelivery:
                 return error
         return None
 
-    def __await__(self) -> Generator[Any, None, list[SentRange]]:
+    def __await__(self) -> Generator[object, None, list[SentRange]]:
         yield from wait_until_done(self._batches).__await__()
         return self._ranges()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.config.listeners import PROTOCOLS
 from ottla.controller.effects import (
@@ -34,6 +34,7 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from ottla.protocol.schema import KioMessage
 
 INCREMENTAL: Final = 1
 FULL: Final = 2
@@ -64,7 +65,7 @@ class Request(NamedTuple):
     names: Mapping[TopicId, str]
     """Topic names by id, because a LeaderAndIsr reply has only the ids."""
 
-    def event(self, reply: Any) -> Event | None:
+    def event(self, reply: KioMessage) -> Event | None:
         """The event of a decoded reply, if the controller needs it."""
         if self.key == LEADER_AND_ISR:
             codes = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from ottla.model.clock import WallMs
 from ottla.model.ids import BrokerId, ControllerEpoch
 from ottla.store import paths
 from ottla.store.nodes import ControllerEpochNode, ControllerNode
@@ -41,7 +42,7 @@ class ControllerTerm(NamedTuple):
 
 
 async def try_to_become_controller(
-    store: Store, broker_id: BrokerId, now_ms: int
+    store: Store, broker_id: BrokerId, now_ms: WallMs
 ) -> ControllerTerm | None:
     """Become the controller if there is none; None if another broker was faster."""
     for _ in range(ATTEMPTS):
@@ -64,7 +65,7 @@ async def try_to_become_controller(
 
 
 async def _create(
-    store: Store, broker_id: BrokerId, now_ms: int, epoch: Node | None
+    store: Store, broker_id: BrokerId, now_ms: WallMs, epoch: Node | None
 ) -> ControllerTerm:
     if epoch is None:
         term = ControllerTerm(ControllerEpoch(1), 0)

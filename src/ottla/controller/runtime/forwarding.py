@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol import principals
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 
 ENVELOPE: Final = 58
@@ -27,7 +28,7 @@ UNREACHABLE: Final = "The active controller cannot be reached."
 class ActiveController(Protocol):
     """`ControllerChannel`: KafkaError if no controller is known, OSError if it is unreachable."""
 
-    async def ask(self, key: int, fields: Fields, timeout_ms: int, purpose: str) -> Any: ...
+    async def ask(self, key: int, fields: Fields, timeout_ms: int, purpose: str) -> KioMessage: ...
 
 
 class ForwardedRequest(NamedTuple):
@@ -57,9 +58,9 @@ class Forwarder:
         data: bytes = reply.response_data or b""
         return data
 
-    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> Any:
+    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> KioMessage:
         """A reply of the active controller. KafkaError if there is none before the timeout."""
-        deadline = self._clock.mono_ms() + timeout_ms + GRACE_MS
+        deadline = MonoMs(self._clock.mono_ms() + timeout_ms + GRACE_MS)
         refusal = KafkaError(ErrorCode.request_timed_out, UNREACHABLE)
         while (left_ms := deadline - self._clock.mono_ms()) > 0:
             try:

@@ -18,7 +18,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ottla.controller.effects import Step
 from ottla.controller.event_size import partition_count
@@ -162,7 +162,7 @@ class ControllerLoop:
         with self._metrics.timing(queued.item):
             await self._run_guarded(self._process(queued), queued.item)
 
-    async def _run_guarded(self, work: Coroutine[Any, Any, None], item: Item) -> None:
+    async def _run_guarded(self, work: Coroutine[object, None, None], item: Item) -> None:
         """An error of one event does not stop the loop. If the store is unavailable, start over."""
         try:
             await work

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ottla.controller.events import BrokerBehind, Event
 from ottla.controller.runtime.broker_requests import NOT_DELIVERED, Request
@@ -30,6 +30,7 @@ from ottla.controller.runtime.request_queue import RequestQueue
 from ottla.controller.state import BrokerState
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.model.ids import BrokerId
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ OnEvent = Callable[[Event], None]
 
 class LinkReply(Protocol):
     @property
-    def body(self) -> Any:
+    def body(self) -> KioMessage:
         """The decoded reply."""
 
 
@@ -138,7 +139,7 @@ class BrokerQueue:
         if event is not None:
             self._on_event(event)
 
-    async def _ask(self, request: Request) -> Any:
+    async def _ask(self, request: Request) -> KioMessage:
         if self._link is None:
             self._link = self._links.open(self.broker)
         with self._metrics.request(self.broker.id):

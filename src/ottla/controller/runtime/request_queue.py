@@ -11,11 +11,13 @@ UpdateMetadata with other live brokers than the one before.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final, cast
 
 from ottla.controller.runtime.broker_requests import INCREMENTAL, PARTITIONS_MAX, Request
 from ottla.metadata.image import DELETED
 from ottla.protocol.interbroker import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
+from ottla.protocol.wire import Fields
 
 HEAD: Final = ("controller_id", "controller_epoch", "broker_epoch")
 
@@ -86,14 +88,11 @@ def merged(earlier: Request, later: Request) -> Request | None:
     return later._replace(fields=fields, names={**earlier.names, **later.names})
 
 
-def _topics(request: Request) -> list[dict[str, Any]]:
-    topics: Any = request.fields["topic_states"]
-    return list(topics)
+def _topics(request: Request) -> list[Fields]:
+    return list(_structs(request, "topic_states"))
 
 
-def _merged_topics(
-    earlier: list[dict[str, Any]], later: list[dict[str, Any]]
-) -> list[dict[str, Any]] | None:
+def _merged_topics(earlier: list[Fields], later: list[Fields]) -> list[Fields] | None:
     """None if they are too many for one request, or if a topic is deleted or another one."""
     by_name = {topic["topic_name"]: topic for topic in earlier}
     for topic in later:
@@ -109,7 +108,7 @@ def _merged_topics(
     return list(by_name.values())
 
 
-def _newest(before: dict[str, Any], topic: dict[str, Any]) -> list[dict[str, Any]]:
+def _newest(before: Fields, topic: Fields) -> list[Fields]:
     states = {state["partition_index"]: state for state in before["partition_states"]}
     for state in topic["partition_states"]:
         old = states.get(state["partition_index"])
@@ -119,8 +118,11 @@ def _newest(before: dict[str, Any], topic: dict[str, Any]) -> list[dict[str, Any
     return [states[number] for number in sorted(states)]
 
 
-def _merged_leaders(earlier: Request, later: Request) -> list[dict[str, Any]]:
-    old: Any = earlier.fields["live_leaders"]
-    new: Any = later.fields["live_leaders"]
-    leaders = {leader["broker_id"]: leader for leader in (*old, *new)}
+def _merged_leaders(earlier: Request, later: Request) -> list[Fields]:
+    both = (*_structs(earlier, "live_leaders"), *_structs(later, "live_leaders"))
+    leaders = {leader["broker_id"]: leader for leader in both}
     return [leaders[id] for id in sorted(leaders)]
+
+
+def _structs(request: Request, array: str) -> Iterable[Fields]:
+    return cast("Iterable[Fields]", request.fields[array])

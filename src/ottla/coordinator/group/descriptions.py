@@ -13,6 +13,7 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.records import OffsetChanged, offset_record, tombstone
 from ottla.coordinator.outcome import Outcome
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 CLASSIC: Final = "classic"
@@ -95,7 +96,7 @@ def delete_group_records(group: Group, draft: Draft) -> None:
         draft.records.append(tombstone(group.id))
 
 
-def delete(group: Group | None, offsets: Offsets, now: int) -> Outcome[None]:
+def delete(group: Group | None, offsets: Offsets, now: WallMs) -> Outcome[None]:
     """Tombstones for an empty group and all its offsets."""
     if group is None or (isinstance(group, ClassicGroup) and group.phase is GroupPhase.DEAD):
         raise KafkaError(ErrorCode.group_id_not_found)

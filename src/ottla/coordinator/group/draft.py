@@ -17,6 +17,7 @@ from ottla.coordinator.outcome import (
     Then,
     TimerOp,
 )
+from ottla.model.clock import WallMs
 
 R = TypeVar("R")
 
@@ -26,7 +27,7 @@ class Draft:
 
     __slots__ = ("effects", "now", "records", "then", "timers")
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: WallMs) -> None:
         self.now = now
         self.records: list[CoordinatorRecord] = []
         self.timers: list[TimerOp] = []

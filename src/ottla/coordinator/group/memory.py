@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ottla.coordinator.group.classic.member import Protocol
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ class GroupMemory:
     def __init__(self) -> None:
         self.total = 0
         self._groups: dict[str, int] = {}
-        self._logged_ms: int | None = None
+        self._logged_ms: WallMs | None = None
 
     def note(self, group_id: str, size: int) -> None:
         """Set the bytes that a group uses."""
@@ -47,7 +48,7 @@ class GroupMemory:
         else:
             self._groups.pop(group_id, None)
 
-    def check(self, group_id: str, size: int, limit: int, now_ms: int) -> None:
+    def check(self, group_id: str, size: int, limit: int, now_ms: WallMs) -> None:
         """KafkaError if `size` more bytes would exceed the limit."""
         most = limit if size <= SMALL_BYTES else limit - limit // SMALL_MEMBERS_SHARE
         if limit < 0 or size <= 0 or self.total + size <= most:

@@ -7,9 +7,9 @@ frequent; the number of groups is computed when the metric is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from ottla.coordinator.group.records import GroupDeleted, OffsetChanged
+from ottla.coordinator.group.records import GroupDeleted, GroupTopicChange, OffsetChanged
 from ottla.model.metrics import Registry
 
 SERVER: Final = "kafka_server_groupcoordinatormetrics"
@@ -28,7 +28,7 @@ class Counts:
         """Removed offsets, for any reason."""
         self.groups_removed = 0
 
-    def note(self, change: Any) -> None:
+    def note(self, change: GroupTopicChange) -> None:
         """Count one record of the topic."""
         if type(change) is OffsetChanged:
             if change.committed is None:

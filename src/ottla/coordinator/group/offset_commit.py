@@ -17,9 +17,10 @@ from ottla.coordinator.group.consumer import group as consumer_offsets
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.offsets import Offsets
-from ottla.coordinator.group.records import Committed, OffsetChanged, offset_record
+from ottla.coordinator.group.records import NEVER, Committed, OffsetChanged, offset_record
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 
@@ -84,7 +85,8 @@ def commit(
         member = group.members.get(request.member_id)
         if member is not None:
             restart_session(group, member, draft)
-    expires_ms = -1 if request.retention_ms < 0 else draft.now + request.retention_ms
+    keeps = request.retention_ms >= 0
+    expires_ms = WallMs(draft.now + request.retention_ms) if keeps else NEVER
     codes = []
     for topic, partition, offset, leader_epoch, metadata in request.offsets:
         if len(metadata.encode()) > limits.offset_metadata_max_bytes:
@@ -98,7 +100,7 @@ def commit(
 
 
 def delete_offsets(
-    group: Group | None, offsets: Offsets, keys: Iterable[tuple[str, int]], now: int
+    group: Group | None, offsets: Offsets, keys: Iterable[tuple[str, int]], now: WallMs
 ) -> Outcome[dict[str, ErrorCode]]:
     """Tombstones for these offsets; an error for each topic that members are subscribed to."""
     if group is None:

@@ -26,6 +26,7 @@ from ottla.coordinator.group.records import (
     committed_value,
     read_committed,
 )
+from ottla.model.clock import WallMs
 from ottla.model.ids import NO_PRODUCER, Offset, ProducerId
 
 
@@ -130,7 +131,7 @@ def _unpacked(packed: bytes) -> Committed:
 
 
 def expired(
-    group: Group, offsets: Offsets, now: int, retention_ms: int
+    group: Group, offsets: Offsets, now: WallMs, retention_ms: int
 ) -> Iterator[tuple[str, int]]:
     """Topic and partition of every expired offset of the group."""
     if not _may_expire(group):
@@ -158,7 +159,7 @@ def _in_use(group: Group) -> frozenset[str]:
     return frozenset() if group.phase is GroupPhase.EMPTY else group.subscribed or frozenset()
 
 
-def _is_old(group: Group, committed: Committed, now: int, retention_ms: int) -> bool:
+def _is_old(group: Group, committed: Committed, now: WallMs, retention_ms: int) -> bool:
     if committed.expires_ms != NEVER:
         return now >= committed.expires_ms
     since = committed.committed_ms

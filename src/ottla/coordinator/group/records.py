@@ -8,12 +8,13 @@ all versions are read, and the newest that all releases can read is written
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.consumer import records as consumer_records
 from ottla.coordinator.outcome import CoordinatorRecord
 from ottla.coordinator.record_fields import INT16, INT64, Reader, Writer
+from ottla.model.clock import WallMs
 
 OFFSET_KEYS: Final = (0, 1)
 GROUP_KEY: Final = 2
@@ -23,7 +24,7 @@ WRITTEN: Final = 3
 WRITTEN_WITH_EXPIRY: Final = 1
 PLAIN: Final = Struct(">hqih")
 """The start of a value of version `WRITTEN`: version, offset, leader epoch, metadata size."""
-NEVER: Final = -1
+NEVER: Final = WallMs(-1)
 """No explicit expiry: the broker's retention decides."""
 
 
@@ -33,8 +34,8 @@ class Committed(NamedTuple):
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
-    committed_ms: int = 0
-    expires_ms: int = NEVER
+    committed_ms: WallMs = WallMs(0)
+    expires_ms: WallMs = NEVER
 
 
 class OffsetChanged(NamedTuple):
@@ -65,7 +66,7 @@ class GroupChanged(NamedTuple):
     generation: int
     protocol: str | None
     leader: str | None
-    since_ms: int
+    since_ms: WallMs
     members: tuple[StoredMember, ...]
 
 
@@ -74,6 +75,7 @@ class GroupDeleted(NamedTuple):
 
 
 GroupRecord: TypeAlias = OffsetChanged | GroupChanged | GroupDeleted
+GroupTopicChange: TypeAlias = GroupRecord | consumer_records.ConsumerGroupChange
 
 
 class TimerKey(NamedTuple):
@@ -152,7 +154,7 @@ def _group_value(change: GroupChanged) -> bytes:
 # Reading
 
 
-def decode(key: bytes, value: bytes | None) -> Any | None:
+def decode(key: bytes, value: bytes | None) -> GroupTopicChange | None:
     """The typed value of a record; None for an unknown type."""
     (kind,) = INT16.unpack_from(key) if len(key) >= INT16.size else (-1,)
     if kind in OFFSET_KEYS:
@@ -184,7 +186,7 @@ def read_committed(value: bytes) -> Committed:
     metadata = reader.text()
     committed_ms = reader.int64()
     expires_ms = reader.int64() if version == 1 else NEVER
-    return Committed(offset, leader_epoch, metadata, committed_ms, expires_ms)
+    return Committed(offset, leader_epoch, metadata, WallMs(committed_ms), WallMs(expires_ms))
 
 
 def _read_group(group: str, value: bytes) -> GroupChanged:
@@ -193,7 +195,9 @@ def _read_group(group: str, value: bytes) -> GroupChanged:
     protocol, leader = reader.string(), reader.string()
     since_ms = reader.int64() if reader.version >= 2 else -1
     members = tuple(_read_member(reader) for _ in range(reader.array()))
-    return GroupChanged(group, protocol_type, generation, protocol, leader, since_ms, members)
+    return GroupChanged(
+        group, protocol_type, generation, protocol, leader, WallMs(since_ms), members
+    )
 
 
 def _read_member(reader: Reader) -> StoredMember:

@@ -8,7 +8,7 @@ complete.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from ottla.coordinator.group import offset_commit
 from ottla.coordinator.group.classic import heartbeat, rebalance, sync
@@ -34,6 +34,7 @@ from ottla.coordinator.group.offsets import Offsets, expired
 from ottla.coordinator.group.records import (
     GroupChanged,
     GroupDeleted,
+    GroupTopicChange,
     OffsetChanged,
     TimerKey,
     decode,
@@ -42,6 +43,7 @@ from ottla.coordinator.group.records import (
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Effect, Outcome
 from ottla.metadata.image import Image
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 
@@ -77,21 +79,21 @@ class GroupShard:
     # Replay and loading
 
     @staticmethod
-    def decode(key: bytes, value: bytes | None) -> Any | None:
+    def decode(key: bytes, value: bytes | None) -> GroupTopicChange | None:
         return decode(key, value)
 
-    def replay(self, change: Any, offset: Offset, producer_id: ProducerId) -> None:
+    def replay(self, change: GroupTopicChange, offset: Offset, producer_id: ProducerId) -> None:
         self.offsets.bulk.forget()
         if not self._loading:
             self.counts.note(change)
-        if type(change) is OffsetChanged:
+        if isinstance(change, OffsetChanged):
             self.offsets.apply(change, offset, producer_id)
             if change.committed is not None and change.group not in self.groups:
                 self.groups[change.group] = ClassicGroup(change.group)
-        elif type(change) is GroupChanged:
+        elif isinstance(change, GroupChanged):
             self._replay_group(change)
             self._update_memory(change.group)
-        elif type(change) is GroupDeleted:
+        elif isinstance(change, GroupDeleted):
             if isinstance(self.groups.get(change.group), ClassicGroup):
                 del self.groups[change.group]
             self._update_memory(change.group)
@@ -118,7 +120,7 @@ class GroupShard:
         self.offsets.bulk.forget()
         self.offsets.end_transaction(producer_id, committed=committed)
 
-    def loaded(self, now: int) -> Outcome[None]:
+    def loaded(self, now: WallMs) -> Outcome[None]:
         self._loading = False
         draft, limits = Draft(now), self._limits()
         for group_id in self.offsets.groups():
@@ -137,7 +139,7 @@ class GroupShard:
         return draft.outcome(None)
 
     def unloaded(self) -> Sequence[Effect]:
-        draft = Draft(-1)
+        draft = Draft(WallMs(-1))
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 continue  # has no waiting requests
@@ -151,7 +153,7 @@ class GroupShard:
     # Members
 
     def join(
-        self, group_id: str, request: JoinRequest, answer: JoinAnswer, now: int
+        self, group_id: str, request: JoinRequest, answer: JoinAnswer, now: WallMs
     ) -> Outcome[None]:
         limits = self._limits()
         lowest, highest = limits.min_session_timeout_ms, limits.max_session_timeout_ms
@@ -179,7 +181,7 @@ class GroupShard:
         return draft.outcome(None)
 
     def sync(
-        self, group_id: str, request: SyncRequest, answer: SyncAnswer, now: int
+        self, group_id: str, request: SyncRequest, answer: SyncAnswer, now: WallMs
     ) -> Outcome[None]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
@@ -188,7 +190,7 @@ class GroupShard:
         return draft.outcome(None)
 
     def heartbeat(
-        self, group_id: str, identity: MemberIdentity, generation: int, now: int
+        self, group_id: str, identity: MemberIdentity, generation: int, now: WallMs
     ) -> Outcome[ErrorCode]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
@@ -197,7 +199,7 @@ class GroupShard:
         return draft.outcome(code)
 
     def leave(
-        self, group_id: str, leavers: Sequence[MemberIdentity], now: int
+        self, group_id: str, leavers: Sequence[MemberIdentity], now: WallMs
     ) -> Outcome[list[ErrorCode]]:
         group, draft = self._group(group_id), Draft(now)
         if isinstance(group, ConsumerGroup):
@@ -212,7 +214,7 @@ class GroupShard:
             raise KafkaError(ErrorCode.unknown_member_id)
         return group
 
-    def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
+    def on_timer(self, key: Hashable, now: WallMs) -> Outcome[None]:
         assert isinstance(key, TimerKey)
         draft = Draft(now)
         group = self.groups.get(key.group)
@@ -237,12 +239,12 @@ class GroupShard:
 
     # Offsets
 
-    def commit(self, request: CommitRequest, now: int) -> Outcome[list[ErrorCode]]:
+    def commit(self, request: CommitRequest, now: WallMs) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
         group = self.groups.get(request.group_id)
         return draft.outcome(offset_commit.commit(group, request, draft, self._limits()))
 
-    def forget_partitions(self, deleted: Collection[TopicPartition], now: int) -> Outcome[None]:
+    def forget_partitions(self, deleted: Collection[TopicPartition], now: WallMs) -> Outcome[None]:
         """Delete the offsets of deleted partitions."""
         draft = Draft(now)
         for group_id in self.offsets.groups():

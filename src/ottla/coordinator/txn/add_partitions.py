@@ -6,6 +6,7 @@ Pure. Adding the first partition starts the transaction and its timeout.
 from __future__ import annotations
 
 from ottla.coordinator.txn.state import DECIDED, Producer, Transaction, TxnState, transition
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 
@@ -33,7 +34,7 @@ def add(
     partitions: frozenset[TopicPartition],
     *,
     version: int,
-    now_ms: int,
+    now_ms: WallMs,
 ) -> Transaction | None:
     """The transaction with these partitions; None if it has all of them already."""
     txn = check_producer(txn, producer)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.executor import OwnedShard
@@ -70,7 +70,7 @@ class TransactionCompletion:
     def __init__(
         self,
         markers: MarkerWriter,
-        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        spawn: Callable[[Coroutine[object, None, None]], asyncio.Task[None] | None],
         timers: Timers,
         find_deleted: Callable[[Iterable[TopicPartition]], Awaitable[Collection[TopicPartition]]],
     ) -> None:
@@ -185,7 +185,12 @@ class TransactionCompletion:
     # Retrying
 
     def _start_retrying(self, id: str, todo: Unfinished | None, failures: int = 0) -> None:
-        self._under_way[id] = self._spawn(self._retry(id, todo, failures))
+        task = self._spawn(self._retry(id, todo, failures))
+        if task is None:  # the broker stops: the next coordinator of this id continues
+            self._under_way.pop(id, None)
+            self.completed(id)
+        else:
+            self._under_way[id] = task
 
     async def _retry(self, id: str, todo: Unfinished | None, failures: int) -> None:
         """Retry until it is completed, or this broker no longer coordinates it."""

@@ -23,6 +23,7 @@ from ottla.coordinator.txn.state import (
     TxnState,
     transition,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
 
@@ -44,7 +45,7 @@ class EndStep(NamedTuple):
 
 
 def end(
-    txn: Transaction | None, request: EndRequest, fresh: ProducerId | None, now_ms: int
+    txn: Transaction | None, request: EndRequest, fresh: ProducerId | None, now_ms: WallMs
 ) -> EndStep:
     if txn is None:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
@@ -70,7 +71,7 @@ def end(
     return EndStep(completed.client, (prepared, completed))
 
 
-def complete(txn: Transaction, now_ms: int) -> Transaction:
+def complete(txn: Transaction, now_ms: WallMs) -> Transaction:
     """Every marker is written: the client may start the next transaction."""
     commits = txn.state is TxnState.PREPARE_COMMIT
     client = txn.client
@@ -87,7 +88,7 @@ def complete(txn: Transaction, now_ms: int) -> Transaction:
     )
 
 
-def abort_fenced(txn: Transaction, now_ms: int) -> Transaction:
+def abort_fenced(txn: Transaction, now_ms: WallMs) -> Transaction:
     """Abort on the coordinator's own account, under an epoch that no client has.
 
     The state is written as transaction version 0: with version 2 the raised epoch would look like
@@ -107,19 +108,19 @@ def abort_fenced(txn: Transaction, now_ms: int) -> Transaction:
     )
 
 
-def is_timed_out(txn: Transaction, now_ms: int) -> bool:
+def is_timed_out(txn: Transaction, now_ms: WallMs) -> bool:
     if txn.state is not TxnState.ONGOING or not txn.has_timeout:
         return False
     return txn.started_ms + txn.timeout_ms < now_ms
 
 
-def is_expired(txn: Transaction, now_ms: int, expiration_ms: int) -> bool:
+def is_expired(txn: Transaction, now_ms: WallMs, expiration_ms: int) -> bool:
     """Whether the id has been unused for `transactional.id.expiration.ms`."""
     return txn.state in AT_REST and txn.updated_ms + expiration_ms <= now_ms
 
 
 def _prepared(
-    txn: Transaction, request: EndRequest, fresh: ProducerId | None, now_ms: int
+    txn: Transaction, request: EndRequest, fresh: ProducerId | None, now_ms: WallMs
 ) -> Transaction:
     """The prepared state, with the markers' epoch: higher than any epoch in the transaction."""
     state = TxnState.PREPARE_COMMIT if request.commit else TxnState.PREPARE_ABORT

@@ -22,6 +22,7 @@ from ottla.coordinator.txn.state import (
     TxnState,
     transition,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_PRODUCER, ProducerId
 
@@ -56,7 +57,7 @@ def initialise(
     txn: Transaction | None,
     request: InitProducerIdRequest,
     fresh: ProducerId | None,
-    now_ms: int,
+    now_ms: WallMs,
 ) -> InitStep:
     if txn is None:
         first = Producer(_needed(fresh), 0)
@@ -80,7 +81,7 @@ def _may_be(txn: Transaction, expected: Producer) -> bool:
 
 
 def _with_next_epoch(
-    txn: Transaction, request: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
+    txn: Transaction, request: InitProducerIdRequest, fresh: ProducerId | None, now_ms: WallMs
 ) -> InitStep:
     now, expected = txn.producer, request.expected
     if expected is not None and expected != now:
@@ -96,7 +97,7 @@ def _with_next_epoch(
 def _with_producer(
     txn: Transaction,
     request: InitProducerIdRequest,
-    now_ms: int,
+    now_ms: WallMs,
     producer: Producer,
     *,
     last_epoch: int,
@@ -118,7 +119,7 @@ def _with_producer(
 
 
 def _keep_prepared(
-    txn: Transaction, request: InitProducerIdRequest, fresh: ProducerId | None, now_ms: int
+    txn: Transaction, request: InitProducerIdRequest, fresh: ProducerId | None, now_ms: WallMs
 ) -> InitStep:
     """Keep the transaction open; the client can only end it, with its new epoch."""
     now = txn.client

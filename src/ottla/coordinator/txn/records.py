@@ -7,10 +7,11 @@ The classes are declared like kio's messages, so that kio's reader works for the
 types: no postponed annotations in this module.)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from struct import Struct, pack
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
@@ -20,6 +21,7 @@ from ottla.coordinator.outcome import CoordinatorRecord
 from ottla.coordinator.txn.state import NO_EPOCH, Transaction, TxnState
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
 from ottla.protocol.encode import uvarint
+from ottla.protocol.schema import KioStruct
 
 VERSION: Final = Struct(">h")
 KEY_VERSION: Final = 0
@@ -99,7 +101,7 @@ _VALUE_ENDS: Final = Struct(">qqB")
 _LONG_TAG: Final = Struct(">BBq")
 _SHORT_TAG: Final = Struct(">BBh")
 _read_key: Final = entity_reader(TransactionLogKey)
-_READ_VALUE: Final[dict[int, Any]] = {
+_READ_VALUE: Final[dict[int, Callable[[bytes, int], tuple[KioStruct, int]]]] = {
     0: entity_reader(TransactionLogValueV0),
     1: entity_reader(TransactionLogValueV1),
 }

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.coordinator.request_queues import OtherBrokers, RequestQueues
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_BROKER, TRANSACTION_STATE, BrokerId, ProducerId, TopicPartition
+from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 
 ADD_PARTITIONS_TO_TXN: Final = 24
@@ -169,7 +170,9 @@ def _topics(partitions: Iterable[TopicPartition]) -> list[Fields]:
     return [{"name": name, "partitions": indexes} for name, indexes in topics.items()]
 
 
-def _results(checks: Iterable[PartitionCheck], reply: Any) -> dict[PartitionCheck, ErrorCode]:
+def _results(
+    checks: Iterable[PartitionCheck], reply: KioMessage
+) -> dict[PartitionCheck, ErrorCode]:
     top_level: ErrorCode = reply.error_code
     if top_level is not ErrorCode.none:
         return dict.fromkeys(checks, top_level)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, DeferredReply, committed
 from ottla.coordinator.outcome import Outcome
@@ -32,6 +32,7 @@ from ottla.coordinator.txn.state import (
     Transaction,
     TxnState,
 )
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 
@@ -90,7 +91,9 @@ class Transactions:
         if not request.two_phase and not 0 < request.timeout_ms <= limits.max_timeout_ms:
             raise KafkaError(ErrorCode.invalid_transaction_timeout)
 
-        def decide(shard: TxnShard, fresh: ProducerId | None, now: int) -> Outcome[Any]:
+        def decide(
+            shard: TxnShard, fresh: ProducerId | None, now: WallMs
+        ) -> Outcome[InitializedProducer | None]:
             if shard.get(id) is None:
                 self._check_room(id, limits.memory_bytes)
             return shard.initialise(id, request, fresh, now)
@@ -256,7 +259,7 @@ class Transactions:
         return [txn for owned in self._runtime.active() for txn in owned.shard]
 
     async def _with_producer_id(
-        self, id: str, decide: Callable[[TxnShard, ProducerId | None, int], Outcome[R]]
+        self, id: str, decide: Callable[[TxnShard, ProducerId | None, WallMs], Outcome[R]]
     ) -> R:
         """Decide; if that needs a new producer id, get one and decide again."""
         try:

@@ -36,6 +36,7 @@ from ottla.coordinator.txn.records import (
     record_of,
 )
 from ottla.coordinator.txn.state import AT_REST, DECIDED, Producer, Transaction
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import Offset, ProducerId, TopicPartition
 
@@ -85,7 +86,7 @@ class TxnShard:
     # Decisions
 
     def initialise(
-        self, id: str, request: InitProducerIdRequest, fresh: ProducerId | None, now: int
+        self, id: str, request: InitProducerIdRequest, fresh: ProducerId | None, now: WallMs
     ) -> Outcome[InitializedProducer | None]:
         """The reply is None while an open transaction is aborted first."""
         reply, after = initialise(id, self.get(id), request, fresh, now)
@@ -97,19 +98,19 @@ class TxnShard:
         producer: Producer,
         partitions: frozenset[TopicPartition],
         version: int,
-        now: int,
+        now: WallMs,
     ) -> Outcome[bool]:
         """Whether anything had to be added."""
         after = add_partitions.add(self.get(id), producer, partitions, version=version, now_ms=now)
         return Outcome(False) if after is None else self._outcome(True, [after])
 
     def end(
-        self, id: str, request: EndRequest, fresh: ProducerId | None, now: int
+        self, id: str, request: EndRequest, fresh: ProducerId | None, now: WallMs
     ) -> Outcome[Producer]:
         client, after = end(self.get(id), request, fresh, now)
         return self._outcome(client, after)
 
-    def complete(self, decided: Transaction, now: int) -> Outcome[None]:
+    def complete(self, decided: Transaction, now: WallMs) -> Outcome[None]:
         """The markers of this decision are written; NOTHING if it is not the latest."""
         if self._all.get(decided.id) is not decided:
             return NOTHING
@@ -142,7 +143,7 @@ class TxnShard:
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         """This topic is never part of a transaction."""
 
-    def loaded(self, now: int) -> Outcome[None]:
+    def loaded(self, now: WallMs) -> Outcome[None]:
         for txn in self._all.values():
             if txn.state in DECIDED:
                 self._watch.finish(txn.id)
@@ -159,16 +160,16 @@ class TxnShard:
         """No request waits in the shard; completions in progress check ownership themselves."""
         return ()
 
-    def on_timer(self, key: Hashable, now: int) -> Outcome[None]:
+    def on_timer(self, key: Hashable, now: WallMs) -> Outcome[None]:
         return self._abort_timed_out(now) if key == TIMEOUT_CHECK else self._expire_ids(now)
 
-    def _abort_timed_out(self, now: int) -> Outcome[None]:
+    def _abort_timed_out(self, now: WallMs) -> Outcome[None]:
         timed_out = (txn for txn in self._all.values() if is_timed_out(txn, now))
         aborted = [abort_fenced(txn, now) for txn in islice(timed_out, AT_ONCE)]
         again = SetTimer(TIMEOUT_CHECK, _next(aborted, self._intervals.timeout_check_ms))
         return self._outcome(None, aborted, again)
 
-    def _expire_ids(self, now: int) -> Outcome[None]:
+    def _expire_ids(self, now: WallMs) -> Outcome[None]:
         expiration_ms = self._intervals.expiration_ms
         old = (t.id for t in self._all.values() if is_expired(t, now, expiration_ms))
         expired = [TransactionalIdExpired(id) for id in islice(old, AT_ONCE)]

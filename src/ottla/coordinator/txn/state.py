@@ -14,13 +14,14 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
+from ottla.model.clock import WallMs
 from ottla.model.ids import NO_PRODUCER, ProducerId, TopicPartition
 
 NO_EPOCH: Final = -1
 LAST_EPOCH: Final = 2**15 - 1
 NEVER_MS: Final = 2**31 - 1
 """The timeout of a producer that takes part in two-phase commit."""
-NOT_STARTED: Final = -1
+NOT_STARTED: Final = WallMs(-1)
 
 
 class TxnState(IntEnum):
@@ -102,8 +103,8 @@ class Transaction(NamedTuple):
     state: TxnState = TxnState.EMPTY
     timeout_ms: int = 0
     partitions: frozenset[TopicPartition] = frozenset()
-    started_ms: int = NOT_STARTED
-    updated_ms: int = 0
+    started_ms: WallMs = NOT_STARTED
+    updated_ms: WallMs = WallMs(0)
     version: int = 0
     """The client's transaction version: from 2 on, each end raises the epoch."""
     last_epoch: int = NO_EPOCH

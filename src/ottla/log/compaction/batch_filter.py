@@ -20,6 +20,7 @@ from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.index.txn_index import AbortedTxn
 from ottla.log.producers.snapshot_file import ProducerEntry
 from ottla.log.stored_batch import StoredBatch
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset
 from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import BatchHeader, build
@@ -74,7 +75,7 @@ class CleaningRound(NamedTuple):
 
     newest: OffsetMap
     active: Mapping[int, ProducerEntry]  # by producer id
-    now_ms: int
+    now_ms: WallMs
     delete_retention_ms: int
 
     @property

@@ -32,6 +32,7 @@ from ottla.log.log import Log
 from ottla.log.segment.segment import Segment
 from ottla.log.segment_deletion import replace_segments
 from ottla.log.stored_batch import StoredBatch, checksum_ok, walk_whole
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset
 from ottla.protocol.records.header import CorruptBatch
 
@@ -68,7 +69,7 @@ class SegmentSwap(NamedTuple):
     """The offset of an empty batch at the end that only marks which segments the copy replaces, so
     that a swap interrupted by a crash can be completed. It is removed after the swap."""
 
-    def perform(self, now_ms: int) -> None:
+    def perform(self, now_ms: WallMs) -> None:
         """On the thread that owns the log. Abandoned, and no trace left, if the log moved on."""
         present = {id(segment): segment.size for segment in self.log.segments}
         if [present.get(id(segment)) for segment in self.originals] != list(self.sizes):
@@ -85,7 +86,7 @@ Step: TypeAlias = Progress | SegmentSwap
 class LogCleaning:
     """One round of compaction of one log. Made on the thread that owns the log."""
 
-    def __init__(self, log: Log, dirty: DirtyLog, memory: CleanerMemory, now_ms: int) -> None:
+    def __init__(self, log: Log, dirty: DirtyLog, memory: CleanerMemory, now_ms: WallMs) -> None:
         self.log = log
         self._dirty = dirty
         self._segments = [s for s in log.segments if s.base_offset < dirty.end]

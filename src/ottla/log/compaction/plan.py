@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset, TopicPartition
 
 MAX_OFFSETS_PER_SEGMENT: Final = 0x7FFF_FFFF
@@ -73,7 +74,7 @@ def first_dirty_offset(log: CleanableRange, checkpoint: Offset | None) -> Offset
 
 
 def dirty_log_of(
-    log: CleanableRange, checkpoint: Offset | None, lags: Lags, now_ms: int
+    log: CleanableRange, checkpoint: Offset | None, lags: Lags, now_ms: WallMs
 ) -> DirtyLog:
     """The log's clean and dirty parts, in whole segments."""
     first_dirty = first_dirty_offset(log, checkpoint)

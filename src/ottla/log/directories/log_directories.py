@@ -27,7 +27,7 @@ from ottla.log.files import Disk
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.log.recovery.log_loader import LogLocation
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, WallMs
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import BrokerId, Offset, TopicId, TopicPartition
 
@@ -47,7 +47,7 @@ class HostedLog(NamedTuple):
 class DirectoryRemoval(NamedTuple):
     """A partition's directory that is to be removed; `run` may take a while, on any thread."""
 
-    due_ms: int
+    due_ms: WallMs
     directory: LogDirectory
     path: Path
 
@@ -63,7 +63,9 @@ class PendingRemovals:
         self._waiting: list[DirectoryRemoval] = []
 
     def add(self, directory: LogDirectory, path: Path, delay_ms: int) -> None:
-        self._waiting.append(DirectoryRemoval(self._clock.wall_ms() + delay_ms, directory, path))
+        self._waiting.append(
+            DirectoryRemoval(WallMs(self._clock.wall_ms() + delay_ms), directory, path)
+        )
 
     def due(self) -> list[DirectoryRemoval]:
         """The removals that are due now; the caller runs them."""
@@ -81,6 +83,7 @@ class LogDirectories:
         self.logs: dict[TopicPartition, HostedLog] = {}
         self.futures: dict[TopicPartition, HostedLog] = {}  # copies being moved to a directory
         self.preferred: dict[TopicPartition, LogDirectory] = {}  # for partitions not created yet
+        self.quarantined: dict[TopicPartition, LogDirectory] = {}  # corrupt logs, not in `logs`
         self.checkpoints = DirectoryCheckpoints(self)
         self.removals = PendingRemovals(clock)
         self.on_failure: Callable[[LogDirectory, list[TopicPartition]], None] | None = None
@@ -222,6 +225,7 @@ class LogDirectories:
             p: hosted for p, hosted in self.logs.items() if hosted.directory is not directory
         }
         self.futures = {p: h for p, h in self.futures.items() if h.directory is not directory}
+        self.quarantined = {p: d for p, d in self.quarantined.items() if d is not directory}
         if self.on_failure is not None:
             self.on_failure(directory, lost)
         return lost
@@ -264,6 +268,23 @@ def rename_to_stray(directories: LogDirectories, partition: TopicPartition) -> P
             directories.discard(future)
     with directories.guard(hosted.directory, reraise=True):
         return rename_log_dir(hosted, DirectoryKind.STRAY, directories.unique())
+
+
+def remove_quarantined(
+    directories: LogDirectories, partition: TopicPartition, kind: DirectoryKind
+) -> Path:
+    """Give a corrupt log's directory the name of another kind, so that a new one can take its
+    place, in the same log directory. Returns the new path."""
+    directory = directories.quarantined.pop(partition)
+    path = directory.path / name_of(partition, kind, directories.unique())
+    with directories.guard(directory, reraise=True):
+        directory.disk.rename(directory.path / str(partition), path)
+        directory.disk.sync_dir(directory.path)
+    if kind is DirectoryKind.DELETED:
+        directories.removals.add(directory, path, delay_ms=0)
+    else:
+        directories.preferred[partition] = directory
+    return path
 
 
 UNKNOWN: Final = -1

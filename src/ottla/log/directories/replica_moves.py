@@ -16,7 +16,7 @@ from typing import Final
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.names import DirectoryKind, name_of
-from ottla.log.follower_append import append_as_follower
+from ottla.log.follower_append import append_as_follower, base_before
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.model.errors import ErrorCode, KafkaError
@@ -125,6 +125,10 @@ class ReplicaMoves:
         if not content:  # the last offsets before the end were compacted away
             target.roll(now_ms, source.end_offset)
             return
+        if target.start_offset == target.end_offset:
+            base = base_before(content, target.end_offset)
+            if base is not None:
+                target.truncate_fully_and_start_at(base)
         try:
             append_as_follower(target, content, now_ms)
         except KafkaError as refusal:

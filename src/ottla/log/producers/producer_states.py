@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from ottla.log.producers.snapshot_file import ProducerEntry
 from ottla.log.validate import Origin
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import BatchHeader
@@ -213,7 +214,7 @@ class ProducerStates:
             self._ended = [txn for txn in self._ended if txn.last_offset >= high_watermark]
             self._find_first_unstable()
 
-    def expire(self, now_ms: int, idle_ms: int) -> None:
+    def expire(self, now_ms: WallMs, idle_ms: int) -> None:
         """Forget producers that were silent for too long and have nothing open."""
         producers = self._producers
         if producers is None:

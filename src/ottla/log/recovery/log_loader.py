@@ -32,6 +32,7 @@ from ottla.log.segment.segment import (
 )
 from ottla.log.segment.segment_end import SegmentEnd, check_newest, load_end
 from ottla.log.segment.segment_list import SegmentList
+from ottla.model.clock import WallMs
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from ottla.protocol.records.batch import CorruptBatch
 
@@ -48,7 +49,7 @@ class LogLocation(NamedTuple):
 
     disk: Disk
     random: Random
-    now_ms: int
+    now_ms: WallMs
 
 
 class CheckpointedState(NamedTuple):
@@ -110,7 +111,7 @@ def _load(log: Log, place: LogLocation, checkpointed: CheckpointedState) -> None
 
 
 def _load_segments(
-    log: Log, names: list[str], checkpointed: CheckpointedState, now_ms: int
+    log: Log, names: list[str], checkpointed: CheckpointedState, now_ms: WallMs
 ) -> None:
     present = set(names)
     segments: list[Segment] = []

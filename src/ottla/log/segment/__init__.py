@@ -1,8 +1,7 @@
 """Segments: one `.log` file each, with its indexes.
 
-- `segment`        one segment: append, read, truncate, close
+- `segment`        one segment: append, read, truncate, close; the names of its files
 - `segment_list`   the segments of a log, ordered by base offset
-- `file_names`     the files of a segment: names, renaming, removing
 - `indexes`        a segment's offset and time index, opened and updated together
 - `index_rebuild`  rebuilds indexes from the batches
 - `segment_end`    finds a segment's end and its newest batch, at startup and after truncation

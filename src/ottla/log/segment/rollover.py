@@ -19,6 +19,7 @@ from ottla.log.segment.segment import (
     Segment,
     SegmentPosition,
 )
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 LARGEST_ENTRY: Final = TimeIndex.ENTRY.size
 
 
-def must_roll(segment: Segment, config: TopicConfig, batch: SegmentPosition, now_ms: int) -> bool:
+def must_roll(
+    segment: Segment, config: TopicConfig, batch: SegmentPosition, now_ms: WallMs
+) -> bool:
     """Whether a batch needs a new segment. Hot: benchmarks/log.py."""
     size = segment.size
     if batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
@@ -45,7 +48,7 @@ def must_roll(segment: Segment, config: TopicConfig, batch: SegmentPosition, now
     )
 
 
-def age_ms(segment: Segment, newest: int, now_ms: int) -> int:
+def age_ms(segment: Segment, newest: int, now_ms: WallMs) -> int:
     """The age of a segment: by its records' timestamps, where they have one."""
     first = segment.first_timestamp
     return newest - first if first >= 0 else now_ms - segment.created_ms
@@ -57,7 +60,9 @@ def jitter_ms(config: TopicConfig, random: Random) -> int:
     return random.randrange(most) if most > 0 else 0
 
 
-def create_segment(directory: PartitionDirectory, base_offset: Offset, created_ms: int) -> Segment:
+def create_segment(
+    directory: PartitionDirectory, base_offset: Offset, created_ms: WallMs
+) -> Segment:
     """An empty segment. Its file exists at once: its name records where the log ends."""
     segment = Segment(directory.disk, directory.path, base_offset)
     segment.created_ms = created_ms

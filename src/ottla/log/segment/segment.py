@@ -16,14 +16,57 @@ from typing import Final, NamedTuple
 from ottla.log.files import Buffer, Disk, File
 from ottla.log.index.sparse_index import CorruptIndex
 from ottla.log.index.txn_index import AbortedTxn
-from ottla.log.segment.file_names import LOG, SUFFIXES, TXN_INDEX, SegmentFiles, file_name
 from ottla.log.segment.index_rebuild import rebuild_indexes
 from ottla.log.segment.indexes import INDEX, TIME_INDEX, RecentBatches, SegmentIndexes
 from ottla.log.segment.search import position_of
 from ottla.log.segment.segment_end import load_newest, scan_newest
 from ottla.log.stored_batch import HEADER_SIZE, StoredBatch, parse, walk_headers
+from ottla.model.clock import WallMs
 from ottla.model.ids import Offset
 from ottla.protocol.records.batch import CorruptBatch
+
+LOG: Final = ".log"
+TXN_INDEX: Final = ".txnindex"
+SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+
+
+def file_name(base_offset: Offset, kind: str) -> str:
+    """The name all files of a segment share: its base offset in twenty digits."""
+    return f"{base_offset:020d}{kind}"
+
+
+class SegmentFiles:
+    """Where the files of one segment lie, and under which names."""
+
+    __slots__ = ("_base_offset", "dir", "disk", "suffix")
+
+    def __init__(self, disk: Disk, dir: Path, base_offset: Offset, suffix: str) -> None:
+        self.disk = disk
+        self.dir = dir
+        self.suffix = suffix  # after the kind: `.cleaned`, `.swap`, `.deleted` or nothing
+        self._base_offset = base_offset
+
+    def path(self, kind: str = LOG) -> Path:
+        return self.dir / (file_name(self._base_offset, kind) + self.suffix)
+
+    def open_log(self) -> File:
+        return self.disk.open_append(self.path())
+
+    def modified_ms(self) -> int:
+        return self.disk.mtime_ms(self.path())
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix. None of them may be open for writing."""
+        for kind in reversed(SUFFIXES):
+            old = self.path(kind)
+            if self.disk.exists(old):
+                self.disk.rename(old, self.dir / (file_name(self._base_offset, kind) + suffix))
+        self.suffix = suffix
+
+    def delete(self, *kinds: str) -> None:
+        for kind in reversed(kinds):
+            self.disk.remove(self.path(kind))
+
 
 __all__ = [
     "INDEX",
@@ -75,7 +118,7 @@ class Segment:
         self.files = SegmentFiles(disk, dir, base_offset, suffix)
         self.base_offset = base_offset
         self.size = size
-        self.created_ms = 0
+        self.created_ms = WallMs(0)
         self.jitter_ms = 0
         self.index_bytes = 0  # of the larger index, as of the last entry added
         self.unindexed_bytes = 0  # appended since the last index entry

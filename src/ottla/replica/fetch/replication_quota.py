@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final
 
+from ottla.delay.rates import SimpleRate, Windows
+from ottla.model.clock import MonoMs
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.security.quotas.rates import SampledRate, Windows
 
 LONGEST_DELAY_MS: Final = 1_000
 """A throttled replica looks again after this: the quota may have changed."""
@@ -26,15 +27,15 @@ class ReplicationQuota:
     def __init__(self, windows: Windows, bytes_per_second: Callable[[], float]) -> None:
         self._windows = windows
         self._bytes_per_second = bytes_per_second
-        self._used = SampledRate(windows)
+        self._used = SimpleRate(windows)
 
-    def record(self, size: int, now_ms: int) -> None:
+    def record(self, size: int, now_ms: MonoMs) -> None:
         self._used.record(size, now_ms)
 
-    def is_exceeded(self, now_ms: int) -> bool:
+    def is_exceeded(self, now_ms: MonoMs) -> bool:
         return self._used.rate(now_ms) > self._bytes_per_second()
 
-    def delay_ms(self, now_ms: int) -> int:
+    def delay_ms(self, now_ms: MonoMs) -> int:
         """How long to wait before the next bytes; 0 if the quota is not exceeded."""
         quota = self._bytes_per_second()
         if self._used.rate(now_ms) <= quota:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ottla.model.clock import MonoMs
 from ottla.model.ids import BrokerEpoch, BrokerId
 from ottla.replica.leader import UNKNOWN_EPOCH, IdleFetches
 from ottla.replica.partition import HostedPartition
@@ -130,7 +131,7 @@ class SessionChanges:
 
     def __init__(self, broker: BrokerId) -> None:
         self.broker = broker
-        self.fetches = IdleFetches(0)
+        self.fetches = IdleFetches(MonoMs(0))
         self.on_mark: Callable[[SessionPartition], object] | None = None
         """Called for a change while a fetch of the session waits."""
         self._broker_epoch = UNKNOWN_EPOCH
@@ -140,7 +141,7 @@ class SessionChanges:
         """Sent records in the last reply: the others come first in the next."""
 
     def begin(
-        self, everything: Iterable[SessionPartition], broker_epoch: BrokerEpoch, now_ms: int
+        self, everything: Iterable[SessionPartition], broker_epoch: BrokerEpoch, now_ms: MonoMs
     ) -> list[SessionPartition]:
         """A fetch of the session has arrived: the partitions it is about."""
         self.fetches.last_ms = now_ms

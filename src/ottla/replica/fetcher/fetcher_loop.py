@@ -18,7 +18,9 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from ottla.log.flush import Sync, restart_steps, truncation_steps
+from ottla.log.follower_append import base_before
 from ottla.log.results import FAULTS
+from ottla.model.clock import MonoMs
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.net.broker_link import LinkReply, RawReply
@@ -83,6 +85,9 @@ class FetcherLoop:
         self._by_id: dict[tuple[str | UUID, int], FollowedPartition] = {}
         self._delayed: dict[TopicPartition, FollowedPartition] = {}
         self._truncations: dict[TopicPartition, Truncate | Restart] = {}
+        self._first_replies: dict[TopicPartition, PartitionResponse] = {}
+        """Replies that are appended once the log has been restarted where their batches begin: the
+        leader could not be asked for that offset."""
         self._woken = asyncio.Event()
         self.stopped = False
 
@@ -110,6 +115,7 @@ class FetcherLoop:
             del self._by_id[(followed.topic_id, key.partition)]
         self._delayed.pop(key, None)
         self._truncations.pop(key, None)
+        self._first_replies.pop(key, None)
         self._session.forget(key)
 
     def stop(self) -> None:
@@ -195,7 +201,7 @@ class FetcherLoop:
             ),
         )
 
-    def _delay(self, followed: FollowedPartition, until_ms: int) -> None:
+    def _delay(self, followed: FollowedPartition, until_ms: MonoMs) -> None:
         followed.delay(until_ms)
         self._session.forget(followed.key)
         self._delayed[followed.key] = followed
@@ -260,7 +266,7 @@ class FetcherLoop:
         out_of_range: list[FollowedPartition],
     ) -> bool:
         """Handle the reply for one partition; whether it must be flushed before the next fetch."""
-        retry_at_ms = self._clock.mono_ms() + self._settings().backoff_ms
+        retry_at_ms = MonoMs(self._clock.mono_ms() + self._settings().backoff_ms)
         code = ErrorCode(response.error_code)
         decision = on_reply(
             followed.asked, _state(partition), code, response.diverging, retry_at_ms
@@ -286,6 +292,13 @@ class FetcherLoop:
         self, followed: FollowedPartition, partition: HostedPartition, response: PartitionResponse
     ) -> bool:
         before = partition.log.end_offset
+        if before == partition.log.start_offset and len(response.records):
+            base = base_before(response.records, before)
+            if base is not None:
+                self._session.forget(followed.key)
+                self._truncations[followed.key] = Restart(base)
+                self._first_replies[followed.key] = response
+                return False
         try:
             appended = partition.append_as_follower(
                 response.records, response.high_watermark, response.log_start
@@ -322,7 +335,7 @@ class FetcherLoop:
         if followed.lag > 0 and self._is_throttled(partition):
             delay_ms = self._replication.quota.delay_ms(now_ms)
         if delay_ms:
-            self._delay(followed, now_ms + delay_ms)
+            self._delay(followed, MonoMs(now_ms + delay_ms))
         else:
             self._set_position(followed)
 
@@ -352,7 +365,7 @@ class FetcherLoop:
                 continue
             start, end = starts.get(followed.key), ends.get(followed.key)
             if start is None or end is None:
-                self._delay(followed, self._clock.mono_ms() + self._settings().backoff_ms)
+                self._delay(followed, MonoMs(self._clock.mono_ms() + self._settings().backoff_ms))
                 continue
             decision = on_bounds(_state(partition), LeaderBounds(start, end))
             log.warning(
@@ -367,7 +380,7 @@ class FetcherLoop:
                 self._session.forget(followed.key)
                 self._truncations[followed.key] = decision
             else:
-                self._delay(followed, self._clock.mono_ms() + self._settings().backoff_ms)
+                self._delay(followed, MonoMs(self._clock.mono_ms() + self._settings().backoff_ms))
 
     async def _list_offsets(
         self, wanted: Iterable[FollowedPartition], timestamp: int, link: FetchLink
@@ -407,10 +420,22 @@ class FetcherLoop:
             partition = None if followed is None else self._partition(followed)
             if followed is None or partition is None:
                 continue
-            log.info("truncating %s from %d to %d", key, partition.log.end_offset, decision.offset)
+            _log_truncation(partition, decision.offset)
             await self._truncate_one(partition, decision)
             self._delayed[key] = followed
         await self._replication.checkpoint_offsets()
+        await self._append_first_replies()
+
+    async def _append_first_replies(self) -> None:
+        replies, self._first_replies = self._first_replies, {}
+        for key, response in replies.items():
+            followed = self._followed.get(key)
+            partition = None if followed is None else self._partition(followed)
+            if followed is None or partition is None:
+                continue
+            if self._append(followed, partition, response):
+                end = partition.log.end_offset
+                await self._replication.flushes.wait_until_flushed(partition, end)
 
     async def _truncate_one(self, partition: HostedPartition, decision: Truncate | Restart) -> None:
         steps = truncation_steps if isinstance(decision, Truncate) else restart_steps
@@ -436,6 +461,22 @@ RENEWED_AT_ONCE: Final = frozenset(
     }
 )
 """The leader has dropped the session: the next request is full, and starts another."""
+
+
+def _log_truncation(partition: HostedPartition, offset: int) -> None:
+    """Below the high watermark only after an unclean election, or because a leader lost records."""
+    hosted_log, lost = partition.log, ""
+    watermark = hosted_log.high_watermark
+    if offset < min(watermark, hosted_log.end_offset):
+        lost = f", below its high watermark {watermark}: the leader lacks committed records"
+    log.log(
+        logging.WARNING if lost else logging.INFO,
+        "truncating %s from %d to %d%s",
+        partition.key,
+        hosted_log.end_offset,
+        offset,
+        lost,
+    )
 
 
 def _encode(version: int, fields: Fields) -> list[bytes]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.log.leader_epochs import LeaderEpochs
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
 
@@ -48,7 +49,10 @@ class Truncate(NamedTuple):
 
 
 class Restart(NamedTuple):
-    """Remove everything: the leader's log begins at `offset`, after the end of this one."""
+    """Remove everything: the leader's log begins at `offset`, after the end of this one.
+
+    Or it begins inside of a batch, which it has sent and which begins at `offset`.
+    """
 
     offset: Offset
 
@@ -60,7 +64,7 @@ class AskBounds(NamedTuple):
 class Delay(NamedTuple):
     """Not now: fetch it again at `until_ms`."""
 
-    until_ms: int
+    until_ms: MonoMs
     code: ErrorCode
 
 
@@ -91,25 +95,25 @@ class FollowedPartition:
         self.leader_epoch = leader_epoch
         self.asked: Offset | None = None
         """The offset of the request that a reply answers; None while it is not being fetched."""
-        self.delayed_until_ms = 0
+        self.delayed_until_ms = MonoMs(0)
         self.corrupt_at: Offset | None = None
         """The offset at which the last reply was corrupt."""
         self.failed = False
         self.lag: Offset = 0
 
-    def is_delayed(self, now_ms: int) -> bool:
+    def is_delayed(self, now_ms: MonoMs) -> bool:
         return now_ms < self.delayed_until_ms
 
-    def delay(self, until_ms: int) -> None:
+    def delay(self, until_ms: MonoMs) -> None:
         self.delayed_until_ms = until_ms
         self.asked = None
 
-    def on_corrupt(self, offset: Offset, now_ms: int, backoff_ms: int) -> bool:
+    def on_corrupt(self, offset: Offset, now_ms: MonoMs, backoff_ms: int) -> bool:
         """The records at `offset` cannot be appended; whether that is so for the second time."""
         repeated = self.corrupt_at == offset
         self.corrupt_at = offset
         self.failed = self.failed or repeated
-        self.delay(now_ms + (FAILED_RETRY_MS if repeated else backoff_ms))
+        self.delay(MonoMs(now_ms + (FAILED_RETRY_MS if repeated else backoff_ms)))
         return repeated
 
     def on_appended(self, end: Offset, leader_high_watermark: Offset) -> None:
@@ -131,7 +135,7 @@ def on_reply(
     log: LogState,
     code: ErrorCode,
     diverging: tuple[int, int] | None,
-    retry_at_ms: int,
+    retry_at_ms: MonoMs,
 ) -> Decision:
     """What to do with the reply for one partition, which was fetched from `asked` on."""
     if asked is None or asked != log.end:

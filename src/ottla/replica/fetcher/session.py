@@ -11,7 +11,7 @@ dropped it or a request may not have arrived.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, Offset, TopicId, TopicPartition
@@ -97,7 +97,7 @@ class FollowerSession:
 
 
 def _topics(positions: Mapping[TopicPartition, FetchPosition]) -> list[Fields]:
-    topics: dict[tuple[str, TopicId], list[dict[str, Any]]] = {}
+    topics: dict[tuple[str, TopicId], list[dict[str, object]]] = {}
     for key, position in positions.items():
         topics.setdefault((key.topic, position.topic_id), []).append(
             {

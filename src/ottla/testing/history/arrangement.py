@@ -117,6 +117,22 @@ class History:
             if self.was_read_at_last(partition, committed=True)
         }
 
+    # What groups committed
+
+    @cached_property
+    def commits_of(self) -> dict[str, list[Commit]]:
+        """By transaction."""
+        commits: dict[str, list[Commit]] = defaultdict(list)
+        for commit in self.commits:
+            if commit.transaction:
+                commits[commit.transaction].append(commit)
+        return commits
+
+    @cached_property
+    def last_offset_reads(self) -> dict[tuple[str, str], OffsetRead]:
+        """By group and partition."""
+        return {(look.group, look.partition): look for look in self.offset_reads}
+
     # What must be there
 
     def durable_sends(self, partition: str) -> Iterator[Send]:

@@ -46,6 +46,7 @@ OF_HISTORIES: Final[tuple[OfHistory, ...]] = (
     groups.exactly_once,
     replicas.one_leader,
     replicas.watermark_of_leaders,
+    replicas.complete_leaders,
 )
 INVARIANTS: Final = tuple(one.__name__ for one in (*OF_PARTITIONS, *OF_HISTORIES))
 

@@ -172,6 +172,8 @@ class Leads:
     leader_epoch: int
     high_watermark: int
     at_ns: int
+    log_end: int = -1
+    """Where its log ended when it began to lead; -1 later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ One function for each promise; each yields where it was broken, and how in words
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
 
 from ottla.testing.history.arrangement import Fate, History
 from ottla.testing.history.events import Commit, Outcome
@@ -70,21 +72,33 @@ def offset_regression(history: History) -> Iterator[Broken]:
         at_ns = _counts_from(history, commit)
         if at_ns is not None:
             offsets[commit.group, commit.partition].append((at_ns, commit.offset))
+    resets = {(reset.group, reset.partition): -1 for reset in history.resets}
+    for reset in history.resets:
+        key = (reset.group, reset.partition)
+        resets[key] = max(resets[key], reset.completed_ns)
+    highest = {
+        key: _HighestBefore([known for known in found if known[0] >= resets.get(key, -1)])
+        for key, found in offsets.items()
+    }
     for look in history.offset_reads:
         key = (look.group, look.partition)
-        since = max(
-            (
-                reset.completed_ns
-                for reset in history.resets
-                if (reset.group, reset.partition) == key
-            ),
-            default=-1,
-        )
-        earlier = (offset for time_ns, offset in offsets[key] if since <= time_ns < look.invoked_ns)
-        highest = max(earlier, default=look.offset)
-        if look.invoked_ns > since and look.offset < highest:
-            detail = f"{look.group} had committed {highest}, and later {look.offset}"
+        before = highest[key].at(look.invoked_ns)
+        if look.invoked_ns > resets.get(key, -1) and look.offset < before:
+            detail = f"{look.group} had committed {before}, and later {look.offset}"
             yield Broken(look.partition, detail)
+
+
+class _HighestBefore:
+    """The highest of offsets that were known before a time."""
+
+    def __init__(self, known: list[tuple[int, int]]) -> None:
+        known.sort()
+        self._times = [time_ns for time_ns, _ in known]
+        self._highest = list(accumulate((offset for _, offset in known), max))
+
+    def at(self, time_ns: int) -> int:
+        count = bisect_left(self._times, time_ns)
+        return self._highest[count - 1] if count else -1
 
 
 def _counts_from(history: History, commit: Commit) -> int | None:

@@ -1,7 +1,7 @@
 """What holds for the replicas of a partition: one leader an epoch, and equal logs at rest.
 
-`one_leader` and `watermark_of_leaders` judge events that brokers' observers wrote;
-`differences` compares the bytes of log files, once nothing is written any more.
+`one_leader`, `watermark_of_leaders` and `complete_leaders` judge events that observers of brokers
+wrote; `differences` compares the bytes of log files, once nothing is written any more.
 """
 
 from __future__ import annotations
@@ -43,17 +43,42 @@ def watermark_of_leaders(history: History) -> Iterator[Broken]:
         last[key] = leads.high_watermark
 
 
+def complete_leaders(history: History) -> Iterator[Broken]:
+    """A leader that began without records that a leader before it had committed."""
+    highest: dict[str, dict[int, Leads]] = {}
+    for leads in history.leads:
+        epochs = highest.setdefault(leads.partition, {})
+        for epoch, before in epochs.items():
+            if epoch < leads.leader_epoch and 0 <= leads.log_end < before.high_watermark:
+                detail = (
+                    f"broker {leads.broker} began epoch {leads.leader_epoch} with a log that ends "
+                    f"at {leads.log_end}, but broker {before.broker} had committed "
+                    f"{before.high_watermark} in epoch {epoch}"
+                )
+                yield Broken(leads.partition, detail)
+        known = epochs.get(leads.leader_epoch)
+        if known is None or known.high_watermark < leads.high_watermark:
+            epochs[leads.leader_epoch] = leads
+
+
 def differences(
-    logs: Mapping[int, bytes], end: int | None = None, *, compacted: bool = False
+    logs: Mapping[int, bytes],
+    end: int | None = None,
+    *,
+    compacted: bool = False,
+    bases: Mapping[int, int] | None = None,
 ) -> Iterator[str]:
     """Where the logs of replicas, by broker, differ below `end`, an offset.
 
     Compared is the range that two replicas both hold: retention may have moved the start of one.
     None: up to the smallest log end. With `compacted`, records instead of batches: each replica
-    cleans its log by itself, so one may have dropped what another still has.
+    cleans its log by itself, so one may have dropped what another still has. `bases`: the offset at
+    which the last segment of each begins, for logs without records.
     """
     read = {broker: _batches(log) for broker, log in logs.items()}
-    ends = {broker: log_end(log) for broker, log in logs.items()}
+    ends = {
+        broker: max(log_end(log), bases[broker] if bases else 0) for broker, log in logs.items()
+    }
     below = min(ends.values(), default=0) if end is None else end
     for broker, its_end in sorted(ends.items()):
         if its_end < below:

@@ -67,17 +67,11 @@ def _missing_records(history: History, name: str) -> Iterator[Broken]:
 
 def _missing_offsets(history: History, name: str) -> Iterator[Broken]:
     """Offsets only rise, so that one that is not reached at last was never committed."""
-    for commit in history.commits:
-        if commit.transaction != name:
+    for commit in history.commits_of.get(name, ()):
+        look = history.last_offset_reads.get((commit.group, commit.partition))
+        if look is None or look.invoked_ns < commit.completed_ns:
             continue
-        looks = [
-            look
-            for look in history.offset_reads
-            if (look.group, look.partition) == (commit.group, commit.partition)
-        ]
-        if not looks or looks[-1].invoked_ns < commit.completed_ns:
-            continue
-        offset_read = looks[-1].offset
+        offset_read = look.offset
         if offset_read < commit.offset and not _was_reset(history, commit):
             detail = (
                 f"{name} counts, and {commit.group} stands at {offset_read}, not at {commit.offset}"

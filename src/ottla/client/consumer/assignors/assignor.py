@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import cycle
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ottla.model.ids import TopicPartition
 
@@ -36,6 +36,7 @@ class Subscription(NamedTuple):
     instance_id: str | None = None
 
 
+@runtime_checkable
 class Assignor(Protocol):
     """A strategy of `partition.assignment.strategy`; one object serves one consumer."""
 

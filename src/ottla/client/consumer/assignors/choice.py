@@ -37,11 +37,9 @@ _JAVA: Final = {
 }
 
 
-def assignors(chosen: Iterable[str | Assignor]) -> tuple[Assignor, ...]:
-    """One object for each strategy, in the order given."""
-    built = tuple(
-        _built_in(strategy) if isinstance(strategy, str) else strategy for strategy in chosen
-    )
+def assignors(chosen: Iterable[object]) -> tuple[Assignor, ...]:
+    """One object for each strategy, a name or an `Assignor`, in the order given."""
+    built = tuple(map(_assignor, chosen))
     if not built:
         raise UserError("partition.assignment.strategy is empty: expected at least one strategy")
     names = [strategy.name for strategy in built]
@@ -56,6 +54,17 @@ def protocol_of(chosen: Sequence[Assignor]) -> Protocols:
     if all(assignor.protocol is Protocols.COOPERATIVE for assignor in chosen):
         return Protocols.COOPERATIVE
     return Protocols.EAGER
+
+
+def _assignor(strategy: object) -> Assignor:
+    if isinstance(strategy, str):
+        return _built_in(strategy)
+    if isinstance(strategy, type) or not isinstance(strategy, Assignor):
+        raise UserError(
+            f"partition.assignment.strategy: {strategy!r} is not an Assignor: expected a name, or "
+            "an object with name, protocol, user_data, assign and on_assignment"
+        )
+    return strategy
 
 
 def _built_in(name: str) -> Assignor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,12 @@ MOST_CACHED: Final = 1 << 17
 
 
 @cache
-def schema(*, headers: bool) -> Any:
+def schema(*, headers: bool) -> pa.Schema:
     """The schema of every table that `poll_arrow` returns."""
     return pa.schema([*PARTITION_FIELDS, *decode.schema(_wanted_columns(headers))])
 
 
-def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]:
+def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[pa.RecordBatch]:
     """The records of a chunk that were not returned yet, as record batches."""
     view, aborted, more = chunk.data, tuple(chunk.aborted), True
     part = chunk.part
@@ -56,11 +56,11 @@ def batches_of(chunk: Chunk, *, headers: bool, check_crc: bool) -> Iterator[Any]
             yield pa.RecordBatch.from_arrays(columns, schema=schema(headers=headers))
 
 
-def table_of(batches: Sequence[Any], *, headers: bool) -> Any:
+def table_of(batches: Sequence[pa.RecordBatch], *, headers: bool) -> pa.Table:
     return pa.Table.from_batches(batches, schema=schema(headers=headers))
 
 
-def _constant_column(number: int, rows: int) -> Any:
+def _constant_column(number: int, rows: int) -> pa.Array:
     """A column of one number: a slice of a cached one, because new memory is expensive."""
     size = 1 << (rows - 1).bit_length()
     if size > MOST_CACHED:
@@ -69,12 +69,12 @@ def _constant_column(number: int, rows: int) -> Any:
 
 
 @lru_cache(64)
-def _cached_column(number: int, rows: int) -> Any:
+def _cached_column(number: int, rows: int) -> pa.Array:
     return pa.array(np.full(rows, number, np.int32))
 
 
 @lru_cache(1024)
-def _name(topic: str) -> Any:
+def _name(topic: str) -> pa.Array:
     return pa.array([topic], pa.string())
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from ottla.client.consumer.fetch.chunk import Chunk, ChunkReader
 from ottla.client.consumer.position.partition_position import AssignedPartition
-from ottla.client.consumer.record import Record
+from ottla.client.consumer.record import AnyRecord
 
 
 class Buffer:
@@ -42,12 +41,12 @@ class Buffer:
         """Whether there is a chunk to read; it may contain no record."""
         return next(self._current(), None) is not None
 
-    def take(self, most: int) -> list[Record[Any, Any]]:
+    def take(self, most: int) -> list[AnyRecord]:
         """Up to `most` records, from several chunks if needed; positions move past them.
 
         A record that cannot be decoded ends the list; if it is the first, its error is raised.
         """
-        result: list[Record[Any, Any]] = []
+        result: list[AnyRecord] = []
         for chunk in self._current():
             part = chunk.part
             try:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ottla.client.consumer.fetch.record_decoder import Aborted, Decoded, RecordRows, decoder, end_of
 from ottla.client.consumer.position.partition_position import AssignedPartition
-from ottla.client.consumer.record import Record, make_records
+from ottla.client.consumer.record import AnyRecord, make_records
 from ottla.client.errors import SerializationError
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.records.header import CorruptBatch
 
-Read: TypeAlias = Callable[[bytes], Any]
+Read: TypeAlias = Callable[[bytes], object]
 """A deserializer; it is never called for None, which stays None."""
 
 
@@ -55,7 +55,7 @@ class Chunk:
         """False once its partition is revoked, or its position has changed."""
         return self.version == self.part.version
 
-    def take(self, most: int, reading: ChunkReader) -> tuple[list[Record[Any, Any]], bool]:
+    def take(self, most: int, reading: ChunkReader) -> tuple[list[AnyRecord], bool]:
         """The next records, at most `most`, and whether these were the last."""
         if self._position == len(self._rows.offsets) and self._more:
             self._decode(reading)
@@ -86,18 +86,15 @@ class ChunkReader:
         except CorruptBatch as fault:
             raise corrupt_batch(part, fault) from None
 
-    def records(self, part: AssignedPartition, rows: RecordRows) -> list[Record[Any, Any]]:
+    def records(self, part: AssignedPartition, rows: RecordRows) -> list[AnyRecord]:
         """The records before the first that fails to deserialize, or SerializationError."""
-        keys, values = rows.keys, rows.values
         try:
-            keys, values = _deserialize(self._key, keys), _deserialize(self._value, values)
+            keys = _deserialize(self._key, rows.keys)
+            values = _deserialize(self._value, rows.values)
         except Exception:
-            count = self._deserializable_count(part, rows)
-            rows = rows.between(0, count)
-            keys, values = (
-                _deserialize(self._key, rows.keys),
-                _deserialize(self._value, rows.values),
-            )
+            rows = rows.between(0, self._deserializable_count(part, rows))
+            keys = _deserialize(self._key, rows.keys)
+            values = _deserialize(self._value, rows.values)
         topic, partition = part.tp
         return make_records(
             zip(
@@ -122,7 +119,7 @@ class ChunkReader:
         return len(rows.offsets)
 
 
-def _deserialize(deserializer: Read | None, column: Sequence[bytes | None]) -> Sequence[Any]:
+def _deserialize(deserializer: Read | None, column: Sequence[bytes | None]) -> Sequence[object]:
     if deserializer is None:
         return column
     return [None if data is None else deserializer(data) for data in column]

@@ -6,14 +6,17 @@ thread, which need not be the loop's.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ottla.client.consumer.core import Core
-from ottla.client.consumer.record import Record
+from ottla.client.consumer.record import AnyRecord
 from ottla.model.errors import KafkaError, UserError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def take(core: Core, most: int | None = None) -> list[Record[Any, Any]]:
+
+def take(core: Core, most: int | None = None) -> list[AnyRecord]:
     """Take buffered records; positions move past them."""
     if most is not None and most < 1:
         raise UserError(f"max_records={most}: expected 1 or more")
@@ -23,7 +26,7 @@ def take(core: Core, most: int | None = None) -> list[Record[Any, Any]]:
     return core.interceptors.consumed(records) if core.interceptors and records else records
 
 
-def take_arrow(core: Core, *, headers: bool) -> Any:
+def take_arrow(core: Core, *, headers: bool) -> pa.Table:
     """Take all buffered chunks, as one table."""
     try:
         from ottla.client.consumer.fetch import arrow
@@ -31,7 +34,7 @@ def take_arrow(core: Core, *, headers: bool) -> Any:
         raise UserError(f"poll_arrow() needs {missing.name}: pip install 'ottla[arrow]'") from None
     core.poll_interval.polled()
     core.fetcher.reads_columns = True
-    batches: list[Any] = []
+    batches: list[pa.RecordBatch] = []
     chunks = core.buffer.take_chunks()
     for index, chunk in enumerate(chunks):
         try:

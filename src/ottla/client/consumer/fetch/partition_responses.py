@@ -16,6 +16,7 @@ from ottla.client.consumer.position.partition_position import UNKNOWN, AssignedP
 from ottla.client.consumer.position.reset_policy import ResetPolicy
 from ottla.client.errors import KafkaError, RecordTooLarge, refusal
 from ottla.config.client import ConsumerConfig
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.hot.fetch_response import PartitionResponse
@@ -61,6 +62,7 @@ class PartitionResponses:
     def __init__(self, cluster: Cluster, policy: ResetPolicy, wake: Callable[[], None]) -> None:
         assert isinstance(cluster.config, ConsumerConfig)
         self._config: ConsumerConfig = cluster.config
+        self._cluster = cluster
         self._clock = cluster.clock
         self._policy = policy
         self._wake = wake
@@ -87,7 +89,7 @@ class PartitionResponses:
         part.stable_offset = fetched.stable_offset
         part.log_start = fetched.log_start
         if fetched.preferred_replica != UNKNOWN:
-            until_ms = self._clock.mono_ms() + self._config.metadata_max_age_ms
+            until_ms = MonoMs(self._clock.mono_ms() + self._config.metadata_max_age_ms)
             part.prefer(fetched.preferred_replica, until_ms)
             self._wake()  # another broker's task may have to start
             return True
@@ -125,9 +127,18 @@ class PartitionResponses:
             return self._out_of_range(part)
         if code in REFRESH_METADATA:
             part.replica = UNKNOWN
-            return False
+            return self._has_new_leader(part.tp, fetched.leader)
         self._callbacks.failed(refusal(code, f"fetch of {part.tp} failed: {code.name}"))
         return False
+
+    def _has_new_leader(self, tp: TopicPartition, leader: tuple[int, int] | None) -> bool:
+        """Whether the response names a leader newer than the metadata's: fetch from it at once."""
+        if leader is None:
+            return False
+        before = self._cluster.metadata
+        self._cluster.metadata = before.with_leader(tp, *leader)
+        self._wake()
+        return self._cluster.metadata is not before
 
     def _out_of_range(self, part: AssignedPartition) -> bool:
         if part.replica != UNKNOWN:  # a follower may lag: ask the leader

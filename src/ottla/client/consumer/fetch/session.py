@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicId, TopicPartition
@@ -112,7 +112,7 @@ def _topics(positions: Mapping[TopicPartition, FetchPosition]) -> list[Fields]:
     ]
 
 
-def _partition(tp: TopicPartition, position: FetchPosition) -> dict[str, Any]:
+def _partition(tp: TopicPartition, position: FetchPosition) -> dict[str, object]:
     return {
         "partition": tp.partition,
         "current_leader_epoch": position.leader_epoch,

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.cluster import ConnectionLane, CoordinatorKind
 from ottla.client.consumer.assignors.assignor import Shares
@@ -22,6 +22,7 @@ from ottla.client.errors import KafkaError, refusal
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
+from ottla.protocol.schema import KioMessage
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +232,7 @@ class ClassicLoop(Membership[ClassicMember]):
         fields: Fields,
         timeout_ms: int,
         lane: ConnectionLane = ConnectionLane.COORDINATION,
-    ) -> Any:
+    ) -> KioMessage:
         group_id = self._member.terms.group_id
         node = await self._cluster.coordinator(CoordinatorKind.GROUP, group_id)
         return await self._cluster.ask(node, key, fields, timeout_ms=timeout_ms, lane=lane)

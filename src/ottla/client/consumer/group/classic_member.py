@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.client.consumer.assignors.assignor import Assignor, Protocols, Shares, Subscription
 from ottla.client.consumer.assignors.choice import protocol_of
@@ -27,6 +27,7 @@ from ottla.client.consumer.group.subscription_codec import (
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
+from ottla.protocol.schema import KioMessage
 
 CONSUMER: Final = "consumer"
 NO_GENERATION: Final = -1
@@ -115,7 +116,7 @@ class ClassicMember:
             "reason": reason[:255],
         }
 
-    def on_joined(self, reply: Any) -> ErrorReaction:
+    def on_joined(self, reply: KioMessage) -> ErrorReaction:
         """Handle the JoinGroup response."""
         reaction = membership_reaction(reply.error_code)
         if reaction is not ErrorReaction.GO_ON:
@@ -167,7 +168,7 @@ class ClassicMember:
             ],
         }
 
-    def on_synced(self, reply: Any) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
+    def on_synced(self, reply: KioMessage) -> tuple[ErrorReaction, tuple[TopicPartition, ...]]:
         """Handle the SyncGroup response: this member's partitions."""
         reaction = membership_reaction(reply.error_code)
         if reaction is not ErrorReaction.GO_ON:
@@ -221,7 +222,7 @@ class ClassicMember:
         return {"group_id": terms.group_id, "member_id": member_id, "members": [member]}
 
     @property
-    def _member_fields(self) -> dict[str, Any]:
+    def _member_fields(self) -> dict[str, object]:
         return {
             "group_id": self.terms.group_id,
             "generation_id": self.generation,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from itertools import groupby
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.consumer.errors import CommitFailed
@@ -28,6 +28,7 @@ from ottla.client.retry import is_retriable
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
+from ottla.protocol.schema import KioMessage
 
 OFFSET_COMMIT: Final = 8
 BY_NAME: Final = 9
@@ -142,7 +143,7 @@ class CommitLoop:
         self, group: GroupMetadata, offsets: Positions
     ) -> dict[TopicPartition, ErrorCode]:
         node = await self._cluster.coordinator(CoordinatorKind.GROUP, group.group_id)
-        reply: Any = await self._cluster.ask(
+        reply: KioMessage = await self._cluster.ask(
             node,
             OFFSET_COMMIT,
             _fields(group, offsets),

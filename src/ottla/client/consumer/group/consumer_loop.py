@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from ottla.client.cluster import ConnectionLane, CoordinatorKind
@@ -21,6 +21,7 @@ from ottla.client.consumer.group.error_reactions import ErrorReaction
 from ottla.client.consumer.group.membership import Membership, MembershipParts
 from ottla.client.errors import KafkaError, refusal
 from ottla.protocol.encode import Fields
+from ottla.protocol.schema import KioMessage
 
 log = logging.getLogger(__name__)
 
@@ -174,7 +175,7 @@ class ConsumerProtocolLoop(Membership[ConsumerProtocolMember]):
         group_id = self._member.terms.group_id
         self._cluster.forget_coordinator(CoordinatorKind.GROUP, group_id)
 
-    async def _ask(self, fields: Fields, timeout_ms: int) -> Any:
+    async def _ask(self, fields: Fields, timeout_ms: int) -> KioMessage:
         group_id = self._member.terms.group_id
         node = await self._cluster.coordinator(CoordinatorKind.GROUP, group_id)
         return await self._cluster.ask(

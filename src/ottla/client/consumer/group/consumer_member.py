@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from ottla.client.consumer.group.classic_member import GroupMetadata
@@ -18,6 +18,7 @@ from ottla.client.consumer.group.error_reactions import ErrorReaction, membershi
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields
+from ottla.protocol.schema import KioMessage
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -98,7 +99,7 @@ class ConsumerProtocolMember:
             **fields,
         }
 
-    def on_heartbeat(self, reply: Any) -> ErrorReaction:
+    def on_heartbeat(self, reply: KioMessage) -> ErrorReaction:
         """Handle a heartbeat response."""
         code: ErrorCode = reply.error_code
         reaction = membership_reaction(code)

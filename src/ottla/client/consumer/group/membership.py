@@ -18,7 +18,7 @@ from ottla.client.consumer.metadata_watch import MetadataWatch
 from ottla.client.consumer.poll_gate import PollGate
 from ottla.client.consumer.subscription import Subscriptions
 from ottla.config.client import ConsumerConfig
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 
 
 class Group(Protocol):
@@ -62,7 +62,7 @@ class PollInterval:
         self._clock = clock
         self._max_interval_ms = max_interval_ms
         self._inside = 0
-        self._polled_ms: int | None = None
+        self._polled_ms: MonoMs | None = None
 
     def enter(self) -> None:
         self._inside += 1

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from pkgutil import resolve_name
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from kio.serial import entity_reader
 
@@ -20,7 +20,7 @@ from ottla.model.errors import Disconnect
 from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import Fields, writer_of
 from ottla.protocol.length_check import check, walk_of
-from ottla.protocol.schema import Entity
+from ottla.protocol.schema import Entity, KioMessage, KioStruct
 
 NEWEST: Final = 3
 _VERSION: Final = Struct(">h")
@@ -69,7 +69,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[Fields]:
     ]
 
 
-def _flat(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
+def _flat(topics: Iterable[KioStruct]) -> tuple[TopicPartition, ...]:
     return tuple(
         TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions
     )
@@ -87,7 +87,7 @@ def _encode(kind: str, fields: Fields) -> bytes:
     return bytes(out)
 
 
-def _decode(kind: str, data: bytes) -> Any:
+def _decode(kind: str, data: bytes) -> KioMessage:
     if len(data) < _VERSION.size:
         raise UnreadableSubscription(f"{kind} has only {len(data)} bytes")
     (version,) = _VERSION.unpack_from(data)

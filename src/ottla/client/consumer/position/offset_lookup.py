@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import groupby
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.consumer.group.classic_member import GroupMetadata
@@ -17,6 +17,7 @@ from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.retry import STALE, Deadline, is_retriable, retrying
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 
 LIST_OFFSETS: Final = 2
 OFFSET_FETCH: Final = 9
@@ -248,7 +249,7 @@ def _epoch(tp: TopicPartition, query: OffsetQuery) -> dict[str, int]:
     }
 
 
-def _offset_and_timestamp(row: Any) -> OffsetAndTimestamp | KafkaError | None:
+def _offset_and_timestamp(row: KioStruct) -> OffsetAndTimestamp | KafkaError | None:
     if row.error_code:
         return refusal(row.error_code)
     if row.offset == NO_OFFSET:
@@ -256,7 +257,7 @@ def _offset_and_timestamp(row: Any) -> OffsetAndTimestamp | KafkaError | None:
     return OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
 
 
-def _committed(topics: Iterable[Any]) -> dict[TopicPartition, OffsetAndMetadata]:
+def _committed(topics: Iterable[KioStruct]) -> dict[TopicPartition, OffsetAndMetadata]:
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in topics:
         for partition in topic.partitions:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 
 UNKNOWN: Final = -1
@@ -76,7 +77,7 @@ class AssignedPartition:
         self.stable_offset = UNKNOWN
         self.log_start = UNKNOWN
         self.replica = UNKNOWN
-        self.replica_until_ms = 0
+        self.replica_until_ms = MonoMs(0)
 
     @property
     def has_position(self) -> bool:
@@ -139,12 +140,12 @@ class AssignedPartition:
         assert self.phase is PositionPhase.UNCHECKED, self.phase
         self.phase = PositionPhase.READY
 
-    def prefer(self, replica: int, until_ms: int) -> None:
+    def prefer(self, replica: int, until_ms: MonoMs) -> None:
         """Read from the leader's preferred read replica for a while."""
         self.replica = replica
         self.replica_until_ms = until_ms
 
-    def source(self, leader: int, now_ms: int) -> int:
+    def source(self, leader: int, now_ms: MonoMs) -> int:
         """The broker to fetch from."""
         if self.replica == UNKNOWN:
             return leader

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 
 EARLIEST: Final = -2
@@ -30,7 +31,7 @@ class ResetPolicy(NamedTuple):
     name: str
     back_ms: int = 0
 
-    def timestamp(self, now_ms: int) -> int | None:
+    def timestamp(self, now_ms: WallMs) -> int | None:
         """The timestamp for ListOffsets; None: raise an error to the user."""
         match self.name:
             case "earliest":

@@ -13,6 +13,7 @@ from ottla.client.cluster_view import NOBODY, ClusterView
 from ottla.client.producer.buffer.batch import Batch
 from ottla.client.producer.buffer.queues import Queue, Queues
 from ottla.config.client import ProducerConfig
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 
 FOREVER_MS: Final = 1 << 60
@@ -42,7 +43,7 @@ class Accumulator:
         """No batch is queued or in flight."""
         return not self._queues.incomplete
 
-    def ready(self, view: ClusterView, now_ms: int) -> Ready:
+    def ready(self, view: ClusterView, now_ms: MonoMs) -> Ready:
         """The brokers for which batches are ready."""
         ready = Ready()
         queues = self._queues
@@ -51,7 +52,7 @@ class Accumulator:
             for queue in queues:
                 if not queue.batches or queue.is_muted:
                     continue
-                wait_ms = self._wait_ms(queue, now_ms, hurry=hurry)
+                wait_ms = self._wait_ms(queue, view, now_ms, hurry=hurry)
                 if wait_ms > 0:
                     ready.wait_ms = min(ready.wait_ms, wait_ms)
                     continue
@@ -62,11 +63,15 @@ class Accumulator:
                     ready.nodes.setdefault(leader, []).append(queue)
         return ready
 
-    def _wait_ms(self, queue: Queue, now_ms: int, *, hurry: bool) -> int:
-        """How much longer the first batch of a queue has to wait."""
+    def _wait_ms(self, queue: Queue, view: ClusterView, now_ms: MonoMs, *, hurry: bool) -> int:
+        """How much longer the first batch of a queue has to wait.
+
+        A retry has its back-off for the sake of the broker that failed: a new leader has none.
+        """
         head = queue.batches[0]
         if head.attempts:
-            return head.retry_at_ms - now_ms
+            has_new_leader = view.leader_epoch(queue.tp) > head.leader_epoch
+            return 0 if has_new_leader else head.retry_at_ms - now_ms
         if head.is_closed or hurry or len(queue.batches) > 1:
             return 0
         return head.created_ms + self._config.linger_ms - now_ms
@@ -127,7 +132,7 @@ class Accumulator:
             if self._queues.incomplete.pop(batch, 0) is None:
                 self._queues.memory.give_back(batch.reserved)
 
-    def expired(self, now_ms: int) -> list[Batch]:
+    def expired(self, now_ms: MonoMs) -> list[Batch]:
         """Remove and return the batches that are older than `delivery.timeout.ms`."""
         oldest_ms = now_ms - self._config.delivery_ms
         expired = []
@@ -140,7 +145,7 @@ class Accumulator:
                 self._queues.remove(batch)
         return expired
 
-    def next_expiry_ms(self, now_ms: int) -> int:
+    def next_expiry_ms(self, now_ms: MonoMs) -> int:
         """How long until the oldest batch expires."""
         with self._queues.lock:
             oldest = next(iter(self._queues.incomplete), None)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.batch import compute_crc
 from ottla.protocol.records.compression import Bytes
@@ -82,13 +83,13 @@ class Batch:
     __slots__ = (
         "_callbacks", "_event", "_parts", "_watchers",
         "append_time_ms", "attempts", "base_offset", "checksum", "created_ms", "encoded", "error",
-        "headers", "is_closed", "is_done", "keys", "limit", "lock", "ordinal", "records",
-        "reserved", "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional", "values",
-        "written",
+        "headers", "is_closed", "is_done", "keys", "leader_epoch", "limit", "lock", "ordinal",
+        "records", "reserved", "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional",
+        "values", "written",
     )  # fmt: skip
 
     def __init__(
-        self, tp: TopicPartition, room: int, reserved: int, now_ms: int, lock: Lock
+        self, tp: TopicPartition, room: int, reserved: int, now_ms: MonoMs, lock: Lock
     ) -> None:
         self.tp = tp
         self.limit = room
@@ -112,7 +113,8 @@ class Batch:
         self.written: ProducerStamp | None = None  # the stamp that `encoded` carries
         self.stamp: ProducerStamp | None = None
         self.attempts = 0
-        self.retry_at_ms = 0
+        self.leader_epoch = -1  # that the metadata had when the batch was last sent
+        self.retry_at_ms = MonoMs(0)
         self.is_done = False
         self.error: BaseException | None = None
         self.base_offset = UNKNOWN_OFFSET

@@ -61,6 +61,7 @@ class Encoder:
                 part.ordinal = (*batch.ordinal, len(parts))
                 part.transactional = batch.transactional
                 part.attempts = batch.attempts
+                part.leader_epoch = batch.leader_epoch
                 parts.append(part)
             parts[-1].append(
                 record.key, record.value, tuple(record.headers), record.timestamp * NS_PER_MS

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ottla.client.partitioners import KeyHash, Sticky
 from ottla.client.producer.buffer.batch import Batch
 from ottla.client.producer.buffer.buffer_memory import BufferMemory
+from ottla.model.clock import MonoMs
 from ottla.model.ids import TopicPartition
 
 
@@ -25,7 +26,7 @@ class Queue:
         self.tp = tp
         self.batches: deque[Batch] = deque()
         self.is_muted = False  # one is in flight, and order requires that it is the only one
-        self.used_ms = 0  # when its last batch was created
+        self.used_ms = MonoMs(0)  # when its last batch was created
 
     @property
     def open(self) -> Batch | None:
@@ -73,7 +74,7 @@ class Queues:
         queue = self._queues.get(tp)
         return 0 if queue is None else len(queue.batches)
 
-    def used_since(self, when_ms: int) -> set[str]:
+    def used_since(self, when_ms: MonoMs) -> set[str]:
         """Topics for which a batch was created since then, or is still queued."""
         return {queue.tp.topic for queue in self if queue.batches or queue.used_ms >= when_ms}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.client.cluster_view import TopicView
 from ottla.client.errors import UserError
@@ -21,6 +21,11 @@ from ottla.client.producer.core import ProducerCore
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.header import HEADER_SIZE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ottla.protocol.records.columns.encode import Encoded
 
 ROW_OVERHEAD: Final = 16
 PIECES: Final = 4
@@ -76,7 +81,7 @@ class TableWriter:
             largest = config.max_request_size - REQUEST_OVERHEAD
             self._batch_bytes = max(LEAST_BYTES, min(largest, config.buffer_memory // PIECES))
 
-    def parts(self, table: Any) -> Iterator[list[Batch]]:
+    def parts(self, table: pa.Table) -> Iterator[list[Batch]]:
         """The batches of a table, in groups whose memory is claimed together.
 
         Usually one piece's batches: a caller that waits for memory is woken once for all of them.
@@ -92,14 +97,15 @@ class TableWriter:
                 size += batch.reserved
             yield part
 
-    def _batches(self, piece: Any) -> Iterator[Batch]:
-        value = self._column(piece, "value")
+    def _batches(self, piece: pa.Table) -> Iterator[Batch]:
+        columns = self._columns
+        value = self._column(piece, "value", columns.value)
         numbers, single = self._numbers(piece)
         encoded = self._encode(
-            self._column(piece, "key"),
+            self._column(piece, "key", columns.key),
             value,
-            self._column(piece, "headers"),
-            self._column(piece, "timestamp"),
+            self._column(piece, "headers", columns.headers),
+            self._column(piece, "timestamp", columns.timestamp),
             now_ms=self._clock.wall_ms(),
             partitions=numbers,
             codec=self._codec,
@@ -113,7 +119,7 @@ class TableWriter:
                 chosen = self._intake.next_sticky_partition(self._view, len(batch.data))
             yield self._batch(chosen, batch)
 
-    def _batch(self, partition: int, encoded: Any) -> Batch:
+    def _batch(self, partition: int, encoded: Encoded) -> Batch:
         size = len(encoded.data)
         tp = TopicPartition(self._view.name, partition)
         batch = Batch(tp, size, size, self._clock.mono_ms(), self._intake.queues.lock)
@@ -125,7 +131,7 @@ class TableWriter:
         batch.is_closed = True
         return batch
 
-    def _pieces(self, table: Any) -> Iterator[Any]:
+    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
         """Slices of the table, each of at most a part of the buffer memory."""
         rows = table.num_rows
         if not rows:
@@ -139,10 +145,10 @@ class TableWriter:
         for start in range(0, rows, most):
             yield table.slice(start, most)
 
-    def _column(self, table: Any, role: str) -> Any:
-        name = getattr(self._columns, role)
-        if name is None:
-            return None
+    def _column(self, table: pa.Table, role: str, name: str | None) -> pa.ChunkedArray | None:
+        return None if name is None else self._named_column(table, role, name)
+
+    def _named_column(self, table: pa.Table, role: str, name: str) -> pa.ChunkedArray:
         if name not in table.column_names:
             raise UserError(
                 f"send_arrow: {role}={name!r}: expected one of the columns "
@@ -150,7 +156,7 @@ class TableWriter:
             )
         return table.column(name)
 
-    def _numbers(self, table: Any) -> tuple[Any, int | None]:
+    def _numbers(self, table: pa.Table) -> tuple[pa.Array | None, int | None]:
         """A partition for each row, or one for all; neither: any partition."""
         import pyarrow as pa
 
@@ -160,7 +166,7 @@ class TableWriter:
             self._check(by, by)
             return None, by
         if by is not None:
-            column = self._column(table, "partition_by")
+            column = self._named_column(table, "partition_by", str(by))
             if pa.types.is_integer(column.type):
                 if column.null_count:
                     raise UserError(f"send_arrow: partition_by={by!r}: the column has nulls")
@@ -168,7 +174,7 @@ class TableWriter:
                 self._check(int(numbers.min()), int(numbers.max()))
                 return numbers, None
         elif self._columns.key is not None:
-            column = self._column(table, "key")
+            column = self._named_column(table, "key", self._columns.key)
         else:
             return None, None
         unkeyed = 0
@@ -187,7 +193,7 @@ class TableWriter:
             )
 
 
-def _as_table(table: Any) -> Any:
+def _as_table(table: pa.Table | pa.RecordBatch) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(table, pa.RecordBatch):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.errors import KafkaError
 from ottla.client.retry import Backoff, error_text
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 
 log: Final = logging.getLogger("ottla.producer")
 
@@ -27,7 +27,7 @@ class BackgroundTasks:
         self._done = done
         self._tasks: asyncio.TaskGroup | None = None
         self._busy: dict[Hashable, asyncio.Task[None]] = {}
-        self._failures: dict[Hashable, tuple[int, int]] = {}
+        self._failures: dict[Hashable, tuple[int, MonoMs]] = {}
 
     async def open(self) -> None:
         self._tasks = asyncio.TaskGroup()
@@ -41,11 +41,11 @@ class BackgroundTasks:
                 task.cancel()
             await tasks.__aexit__(None, None, None)
 
-    def start(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, object]]) -> int:
+    def start(self, name: Hashable, work: Callable[[], Coroutine[object, None, object]]) -> int:
         """Start a task unless it is running or in backoff; the remaining backoff in ms."""
         if self._tasks is None or name in self._busy:
             return 0
-        _, not_before_ms = self._failures.get(name, (0, 0))
+        _, not_before_ms = self._failures.get(name, (0, MonoMs(0)))
         wait_ms = not_before_ms - self._clock.mono_ms()
         if wait_ms > 0:
             return wait_ms
@@ -53,16 +53,16 @@ class BackgroundTasks:
         return 0
 
     async def _attempt(
-        self, name: Hashable, work: Callable[[], Coroutine[Any, Any, object]]
+        self, name: Hashable, work: Callable[[], Coroutine[object, None, object]]
     ) -> None:
         try:
             await work()
         except Exception as error:
             if not isinstance(error, KafkaError | OSError):
                 log.exception("producer background task %s failed", name)
-            count = self._failures.get(name, (0, 0))[0] + 1
+            count = self._failures.get(name, (0, MonoMs(0)))[0] + 1
             pause_ms = self._backoff.after(count)
-            self._failures[name] = (count, self._clock.mono_ms() + pause_ms)
+            self._failures[name] = (count, MonoMs(self._clock.mono_ms() + pause_ms))
             log.debug(
                 "producer background task %s failed, retry in %s ms: %s",
                 name,

@@ -16,6 +16,7 @@ from ottla.client.producer.buffer.batch_encoder import Encoder
 from ottla.client.producer.buffer.record_intake import RecordIntake
 from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.config.client import ProducerConfig
+from ottla.model.clock import MonoMs
 
 MAY_HAVE_ARRIVED: Final = frozenset(
     {
@@ -88,7 +89,7 @@ class BatchResults:
             self.failed(batch, error)
             return
         batch.attempts += 1
-        batch.retry_at_ms = now_ms + self._backoff.after(batch.attempts)
+        batch.retry_at_ms = MonoMs(now_ms + self._backoff.after(batch.attempts))
         self.counts.retries += batch.records
         self._accumulator.put_back([batch])
 
@@ -114,7 +115,7 @@ class BatchResults:
         batch.split_into(parts)
         self._accumulator.replace(batch, parts)
 
-    def expire(self, now_ms: int) -> int:
+    def expire(self, now_ms: MonoMs) -> int:
         """Fail batches that took too long; the time until the next expires."""
         for batch in self._accumulator.expired(now_ms):
             if batch.stamp is not None or batch.attempts:

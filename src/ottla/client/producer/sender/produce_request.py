@@ -6,7 +6,7 @@ Owns which batch belongs to which topic and partition. Never copies a batch, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.client.cluster_view import ClusterView
 from ottla.client.producer.buffer.batch import Batch
@@ -15,6 +15,7 @@ from ottla.model.ids import TopicPartition
 from ottla.protocol.encode import ms
 from ottla.protocol.hot.produce_request import FIRST_BY_ID, encode_produce
 from ottla.protocol.records.compression import Bytes
+from ottla.protocol.schema import KioMessage, KioStruct
 
 PRODUCE: Final = 0
 FIRST_IMPLICIT_TXN: Final = 12
@@ -52,10 +53,10 @@ def body(
 
 
 def results(
-    reply: Any, batches: Sequence[Batch], view: ClusterView
+    reply: KioMessage, batches: Sequence[Batch], view: ClusterView
 ) -> Iterator[tuple[Batch, PartitionResult]]:
     """Each batch with its result; one that is missing in the response fails."""
-    by_partition: dict[TopicPartition, Any] = {}
+    by_partition: dict[TopicPartition, KioStruct] = {}
     names = {view.topics[batch.tp.topic].id: batch.tp.topic for batch in batches}
     for topic in reply.responses:
         name = topic.name or names.get(topic.topic_id, "")
@@ -72,7 +73,7 @@ def results(
             yield batch, _result(row)
 
 
-def _result(row: Any) -> PartitionResult:
+def _result(row: KioStruct) -> PartitionResult:
     leader = row.current_leader
     has_leader = leader is not None and leader.leader_id >= 0
     return PartitionResult(

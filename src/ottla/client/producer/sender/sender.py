@@ -19,7 +19,7 @@ from typing import Final
 
 from ottla.client.broker_connection import BrokerConnection
 from ottla.client.cluster import Cluster
-from ottla.client.cluster_view import ClusterView
+from ottla.client.cluster_view import ClusterView, Node
 from ottla.client.errors import KafkaError, refusal
 from ottla.client.producer.buffer.accumulator import FOREVER_MS, Accumulator
 from ottla.client.producer.buffer.batch import Batch
@@ -32,6 +32,7 @@ from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.client.producer.sender.batch_results import BatchResults
 from ottla.client.retry import is_stale
 from ottla.config.client import ProducerConfig
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol.encode import ms
@@ -49,7 +50,7 @@ class Request:
     version: int
     batches: list[Batch]
     view: ClusterView
-    sent_ms: int
+    sent_ms: MonoMs
 
 
 class Sender:
@@ -73,7 +74,7 @@ class Sender:
         self._queues = intake.queues
         self.encoder = Encoder(config.compression_type, config.compression_level)
         self._in_flight: dict[int, deque[Request]] = {}
-        self._paused_until_ms: dict[int, int] = {}
+        self._paused_until_ms: dict[int, MonoMs] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._has_kernel = False
         self._is_woken = False
@@ -107,7 +108,7 @@ class Sender:
             wait_ms = min(wait_ms, self._send_ready(now_ms))
         self._schedule_step(min(wait_ms, self._close_timed_out_connections(now_ms)))
 
-    def _send_ready(self, now_ms: int) -> int:
+    def _send_ready(self, now_ms: MonoMs) -> int:
         broken_by = self._numbering.broken_by
         if broken_by is not None:
             self.outcomes.abandon(broken_by, numbered=False)
@@ -125,7 +126,7 @@ class Sender:
             wait_ms = min(wait_ms, self._send_to(node, queues, view, now_ms))
         return wait_ms
 
-    def _send_to(self, node: int, queues: list[Queue], view: ClusterView, now_ms: int) -> int:
+    def _send_to(self, node: int, queues: list[Queue], view: ClusterView, now_ms: MonoMs) -> int:
         """Send to one broker until its pipeline is full; the time until the next attempt."""
         paused_ms = self._paused_until_ms.get(node, 0) - now_ms
         if paused_ms > 0:
@@ -153,6 +154,7 @@ class Sender:
                 self._has_kernel = True
                 self.background_tasks.start("kernel", self._load_kernel)
             self._numbering.sent(batch)
+            batch.leader_epoch = view.leader_epoch(batch.tp)
             plain_bytes = batch.size
             was_encoded = batch.encoded is not None
             self.encoder.encode(batch)
@@ -224,8 +226,12 @@ class Sender:
         self._on_request_done(request)
         pause_ms = ms(reply.throttle_time)
         if pause_ms > 0:
-            self._paused_until_ms[node] = self._cluster.clock.mono_ms() + pause_ms
+            self._paused_until_ms[node] = MonoMs(self._cluster.clock.mono_ms() + pause_ms)
         stale: set[str] = set()
+        for leader in reply.node_endpoints:
+            self._cluster.metadata = self._cluster.metadata.with_node(
+                Node(leader.node_id, leader.host, leader.port, leader.rack)
+            )
         for batch, result in produce_request.results(reply, request.batches, request.view):
             if not result.code:
                 self.outcomes.succeeded(batch, result.base_offset, result.append_time_ms)
@@ -281,14 +287,14 @@ class Sender:
         names = frozenset(topics)
         return self.background_tasks.start("metadata", lambda: self._cluster.refresh(names))
 
-    def _topics_in_use(self, now_ms: int) -> set[str]:
+    def _topics_in_use(self, now_ms: MonoMs) -> set[str]:
         """The topics to refresh; those unused for `metadata.max.idle.ms` are dropped."""
-        used = self._queues.used_since(now_ms - self._config.metadata_max_idle_ms)
+        used = self._queues.used_since(MonoMs(now_ms - self._config.metadata_max_idle_ms))
         view = self._cluster.metadata
         self._cluster.metadata = view.without(set(view.topics) - used)
         return used
 
-    def _close_timed_out_connections(self, now_ms: int) -> int:
+    def _close_timed_out_connections(self, now_ms: MonoMs) -> int:
         """Close connections whose oldest request timed out; the time until the next would."""
         wait_ms = FOREVER_MS
         for requests in list(self._in_flight.values()):

@@ -7,7 +7,7 @@ Never decides what a phase allows (`state`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ottla.client.cluster import Cluster, ConnectionLane, CoordinatorKind
 from ottla.client.errors import ErrorCode, KafkaError, UnsupportedVersion, refusal
@@ -17,6 +17,7 @@ from ottla.client.producer.transactions.state import PreparedTransaction, Transa
 from ottla.client.retry import MOVED, Deadline, retrying
 from ottla.config.client import ProducerConfig
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioMessage
 
 INIT_PRODUCER_ID: Final = 22
 ADD_PARTITIONS_TO_TXN: Final = 24
@@ -198,15 +199,15 @@ class CoordinatorRequests:
     async def _ask(
         self,
         key: int,
-        fields: Mapping[str, Any],
+        fields: Mapping[str, object],
         deadline: Deadline,
         *,
         at_most: int | None = None,
         oldest: int = 0,
-    ) -> Any:
+    ) -> KioMessage:
         # Error codes here are the transaction coordinator's: `MOVED`, loading, and
         # CONCURRENT_TRANSACTIONS until the markers of the previous transaction are written.
-        async def attempt() -> Any:
+        async def attempt() -> KioMessage:
             node = await self._coordinator(deadline)
             try:
                 versions = await self._cluster.versions(node, ConnectionLane.COORDINATION)
@@ -243,7 +244,7 @@ class CoordinatorRequests:
         if code in MOVED:
             self._cluster.forget_coordinator(CoordinatorKind.TXN, self._transaction.id)
 
-    def _producer_fields(self) -> dict[str, Any]:
+    def _producer_fields(self) -> dict[str, object]:
         identity = self._sequences.identity
         return {
             "transactional_id": self._transaction.id,
@@ -259,7 +260,7 @@ def _as_fenced(error: KafkaError) -> KafkaError:
     return error
 
 
-def _group(group: GroupMetadata) -> dict[str, Any]:
+def _group(group: GroupMetadata) -> dict[str, object]:
     return {
         "group_id": group.group_id,
         "generation_id": group.generation_id,
@@ -268,8 +269,8 @@ def _group(group: GroupMetadata) -> dict[str, Any]:
     }
 
 
-def _offsets(offsets: Offsets) -> list[dict[str, Any]]:
-    by_topic: dict[str, list[dict[str, Any]]] = {}
+def _offsets(offsets: Offsets) -> list[dict[str, object]]:
+    by_topic: dict[str, list[dict[str, object]]] = {}
     for tp, offset in checked_offsets(offsets).items():
         by_topic.setdefault(tp.topic, []).append(
             {

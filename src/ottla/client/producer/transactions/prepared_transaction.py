@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from ottla.client.cluster import Cluster, CoordinatorKind
 from ottla.client.errors import refusal
@@ -27,8 +27,8 @@ def end_transaction(
     prepared: PreparedTransaction,
     *,
     commit: bool,
-    config: Mapping[str, Any] | None = None,
-    **options: Any,
+    config: Mapping[str, object] | None = None,
+    **options: object,
 ) -> None:
     """Commit or abort a transaction by its transactional id, producer id and epoch.
 

@@ -21,9 +21,11 @@ from ottla.coordinator.group.classic.member import (
 )
 from ottla.coordinator.group.memory import MEMBER_BYTES, size_of
 from ottla.coordinator.record_fields import Reader
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 CONSUMER: Final = "consumer"
+UNKNOWN_MS: Final = WallMs(-1)
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
@@ -59,7 +61,7 @@ class ClassicGroup:
         "unsynced",
     )
 
-    def __init__(self, group_id: str, since_ms: int = -1) -> None:
+    def __init__(self, group_id: str, since_ms: WallMs = UNKNOWN_MS) -> None:
         self.id = group_id
         self.phase = GroupPhase.EMPTY
         self.since_ms = since_ms
@@ -89,7 +91,7 @@ class ClassicGroup:
         count = len(self.members) + len(self.pending)
         return self._names_and_metadata_bytes + self.assignment_bytes + MEMBER_BYTES * count
 
-    def move(self, to: GroupPhase, now: int) -> None:
+    def move(self, to: GroupPhase, now: WallMs) -> None:
         assert to in MOVES[self.phase], f"group {self.id}: {self.phase.value} -> {to.value}"
         self.phase = to
         self.since_ms = now

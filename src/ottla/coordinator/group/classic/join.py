@@ -29,6 +29,7 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import group_record
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 NEW_MEMBER_LIMIT_MS: Final = 300_000
@@ -171,7 +172,7 @@ class JoinDecision:
             prepare(group, self.draft, self.limits, why)
             return
 
-        def then(code: ErrorCode, now: int) -> Outcome[None]:
+        def then(code: ErrorCode, now: WallMs) -> Outcome[None]:
             draft = Draft(now)
             if code is not ErrorCode.none:
                 self._put_back(member, old_id, old, code, draft)

@@ -21,6 +21,7 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.records import TimerKey, group_record
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 
@@ -84,7 +85,7 @@ def _store(
     generation = group.generation
     member_assignments = {member_id: assignments.get(member_id, b"") for member_id in group.members}
 
-    def then(code: ErrorCode, now: int) -> Outcome[None]:
+    def then(code: ErrorCode, now: WallMs) -> Outcome[None]:
         later = Draft(now)
         # Another rebalance may have started meanwhile; then that one answers all members.
         if group.phase is GroupPhase.COMPLETING and group.generation == generation:

@@ -25,6 +25,7 @@ from ottla.coordinator.group.consumer.records import (
     TopicsSet,
 )
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, TopicSize
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 V = TypeVar("V")
@@ -73,7 +74,7 @@ class ConsumerGroup:
         """The subscribed topics may differ from `topics`."""
         self.patterns_of = -1
         """The number of topic changes for which the patterns were resolved."""
-        self.patterns_asked_ms = 0
+        self.patterns_asked_ms = WallMs(0)
         self.rejoining: set[str] = set()
         """Classic members that were told to rejoin."""
 

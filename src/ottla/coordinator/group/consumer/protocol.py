@@ -52,6 +52,7 @@ from ottla.coordinator.group.records import TimerKey, tombstone
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import NOTHING, Answer, Outcome, SetTimer
 from ottla.metadata.image import Image
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
 PATTERNS_AT_MOST_EVERY_MS: Final = 1_000
@@ -107,7 +108,7 @@ class ConsumerProtocol:
     # ConsumerGroupHeartbeat
 
     def to_resolve(
-        self, group_id: str, request: HeartbeatRequest, now: int
+        self, group_id: str, request: HeartbeatRequest, now: WallMs
     ) -> tuple[frozenset[str], int]:
         """Patterns to resolve before the heartbeat is decided, and the number of topic changes."""
         group = self._groups.get(group_id)
@@ -120,7 +121,7 @@ class ConsumerProtocol:
             patterns |= group.patterns.keys()
         return patterns, self._topic_changes
 
-    def _is_stale(self, group: ConsumerGroup, now: int) -> bool:
+    def _is_stale(self, group: ConsumerGroup, now: WallMs) -> bool:
         age_ms = now - group.patterns_asked_ms
         if group.patterns_of != self._topic_changes:
             return age_ms >= PATTERNS_AT_MOST_EVERY_MS
@@ -131,7 +132,7 @@ class ConsumerProtocol:
         group_id: str,
         request: HeartbeatRequest,
         lookup: ResolvedPatterns,
-        now: int,
+        now: WallMs,
         *,
         assign: Assign = AssignmentInput.assign,
     ) -> Outcome[HeartbeatReply]:
@@ -184,7 +185,7 @@ class ConsumerProtocol:
     # Classic members
 
     def join(
-        self, group: ConsumerGroup, request: JoinRequest, answer: JoinAnswer, now: int
+        self, group: ConsumerGroup, request: JoinRequest, answer: JoinAnswer, now: WallMs
     ) -> Outcome[None]:
         context, draft = self.context, Draft(now)
         replaced = None if request.member_id else group.static_member(request.instance_id)
@@ -203,21 +204,21 @@ class ConsumerProtocol:
         return draft.outcome(None)
 
     def sync(
-        self, group: ConsumerGroup, request: SyncRequest, answer: SyncAnswer, now: int
+        self, group: ConsumerGroup, request: SyncRequest, answer: SyncAnswer, now: WallMs
     ) -> Outcome[None]:
         draft = Draft(now)
         draft.answer(answer, classic_members.sync(group, request, draft, self.context))
         return draft.outcome(None)
 
     def classic_heartbeat(
-        self, group: ConsumerGroup, identity: MemberIdentity, generation: int, now: int
+        self, group: ConsumerGroup, identity: MemberIdentity, generation: int, now: WallMs
     ) -> Outcome[ErrorCode]:
         draft = Draft(now)
         code = classic_members.heartbeat(group, identity, generation, draft, self.context)
         return draft.outcome(code)
 
     def leave(
-        self, group: ConsumerGroup, leavers: Sequence[MemberIdentity], now: int
+        self, group: ConsumerGroup, leavers: Sequence[MemberIdentity], now: WallMs
     ) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
         return draft.outcome(classic_members.leave(group, leavers, draft, self.context))
@@ -234,7 +235,7 @@ class ConsumerProtocol:
         self._remove(group, member, draft, WHY[key.kind])
         after = draft.then
 
-        def then(code: ErrorCode, now: int) -> Outcome[None]:
+        def then(code: ErrorCode, now: WallMs) -> Outcome[None]:
             """A dead member does not restart its timer: retry here if nothing was written."""
             outcome = NOTHING if after is None else after(code, now)
             if code is ErrorCode.none:
@@ -252,7 +253,7 @@ class ConsumerProtocol:
         else:
             heartbeat.rebalance_after_leave(revision)
 
-    def _rebalance(self, group_id: str, now: int) -> Outcome[None]:
+    def _rebalance(self, group_id: str, now: WallMs) -> Outcome[None]:
         """Rebalance the downgraded group: the remaining members take over the partitions."""
         group, draft = self._groups.get(group_id), Draft(now)
         if isinstance(group, ClassicGroup) and group.can_rebalance:

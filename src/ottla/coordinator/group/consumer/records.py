@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from struct import pack, unpack
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ottla.coordinator.group.classic.member import Protocol
@@ -25,8 +25,9 @@ from ottla.coordinator.group.consumer.topic_partitions import (
     TopicSize,
     by_topic,
 )
-from ottla.coordinator.outcome import CoordinatorRecord
+from ottla.coordinator.outcome import Change, CoordinatorRecord
 from ottla.coordinator.record_fields import Reader, Writer
+from ottla.model.clock import WallMs
 
 VALUE: Final = 0
 CLASSIC_TAG: Final = 0
@@ -40,7 +41,7 @@ class Resolved(NamedTuple):
     topics: frozenset[str]
     version: int
     """How often the topics have changed."""
-    at_ms: int
+    at_ms: WallMs
 
 
 class EpochSet(NamedTuple):
@@ -219,7 +220,7 @@ def _read_parts(reader: Reader) -> Parts:
 
 def _read_pattern(reader: Reader) -> Resolved:
     topics = frozenset(reader.text() for _ in range(reader.array()))
-    return Resolved(topics, reader.int64(), reader.int64())
+    return Resolved(topics, reader.int64(), WallMs(reader.int64()))
 
 
 class _Kind(NamedTuple):
@@ -227,8 +228,8 @@ class _Kind(NamedTuple):
     key: int
     names: int
     """Strings in the key: the group, and for some a member or a pattern."""
-    write: Callable[[Writer, Any], Writer]
-    read: Callable[[Reader], Any]
+    write: Callable[[Writer, Change], Writer]
+    read: Callable[[Reader], Change]
 
 
 _BY_TYPE: Final[Mapping[type, _Kind]] = {

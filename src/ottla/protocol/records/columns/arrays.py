@@ -7,15 +7,21 @@ for a megabyte, against a quarter for decoding it. So large arrays reuse memory.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ottla.model.memory import BufferPool
 
-Room: TypeAlias = Callable[[str, int, Any], Any]
-"""Allocates an array, by purpose, number of elements and type. Its content is undefined."""
+Number = TypeVar("Number", bound=np.generic)
+
+
+class Room(Protocol):
+    """Allocates an array, by purpose, number of elements and type. Its content is undefined."""
+
+    def __call__(self, name: str, count: int, kind: type[Number], /) -> npt.NDArray[Number]: ...
+
 
 MAX_KEPT_BYTES: Final = 16 << 20
 FEW_BYTES: Final = 64 << 10
@@ -23,7 +29,7 @@ FEW_BYTES: Final = 64 << 10
 SHELF_BYTES: Final = 128 << 20
 
 
-def fresh(_: str, count: int, kind: Any) -> Any:
+def fresh(_: str, count: int, kind: type[Number]) -> npt.NDArray[Number]:
     """A new array: for few rows, which the allocator serves without the system."""
     return np.empty(count, kind)
 
@@ -31,7 +37,7 @@ def fresh(_: str, count: int, kind: Any) -> Any:
 _shelf: Final = BufferPool(SHELF_BYTES)
 
 
-def shelved(_: str, count: int, kind: Any) -> Any:
+def shelved(_: str, count: int, kind: type[Number]) -> npt.NDArray[Number]:
     """An array in memory of columns that were freed.
 
     Arrow's own pool returns memory to the system a few milliseconds after it was freed, and at
@@ -45,9 +51,9 @@ class Scratch(threading.local):
     """Arrays that the next call of the same thread reuses, for data of one call only."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, Any] = {}
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
 
-    def room(self, name: str, count: int, kind: Any) -> Any:
+    def room(self, name: str, count: int, kind: type[Number]) -> npt.NDArray[Number]:
         array = self._arrays.get(name)
         if array is None or array.size < count:
             array = np.empty(count, kind)

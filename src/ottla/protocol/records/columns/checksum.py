@@ -10,13 +10,17 @@ are in the processor's cache, and without taking the interpreter's lock for ever
 from __future__ import annotations
 
 import platform
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from numba.core import codegen, config
 from numba.extending import intrinsic
 
 from ottla.protocol.records.columns.native import (
+    Ints,
+    Numba,
+    Word,
     compiler,
     inlined,
     kinds,
@@ -35,8 +39,8 @@ once; long ones, because memory that is not in the cache comes quicker in long r
 
 
 def _has_instruction() -> bool:
-    settings: Any = config
-    processor: Any = codegen
+    settings: Numba = config
+    processor: Numba = codegen
     if settings.CPU_NAME or settings.CPU_FEATURES:
         return False  # code is compiled for another processor than this one
     features = processor.get_host_cpu_features().split(",")
@@ -51,7 +55,7 @@ def _after(data: bytes, state: int) -> int:
     return ALL_ONES ^ crc32c(data, ALL_ONES ^ state)
 
 
-def _shifts(size: int) -> Any:
+def _shifts(size: int) -> npt.NDArray[np.uint64]:
     """For each byte of a state, what becomes of it by so many zeros; together they are the state's.
 
     A checksum is linear: that of two pieces is that of the first, shifted, with the second's.
@@ -83,7 +87,7 @@ def _times(left: int, right: int) -> int:
     return product
 
 
-def _powers() -> Any:
+def _powers() -> Ints:
     """By how many bytes a state is shifted by each bit of a number of them."""
     power = 1 << 23  # the eighth: one byte
     powers = []
@@ -96,10 +100,10 @@ def _powers() -> Any:
 POWERS: Final = _powers()
 
 
-def _instruction(_: Any, state: Any, word: Any) -> Any:
+def _instruction(_: Numba, state: Numba, word: Numba) -> Numba:
     """A state after eight more bytes, by the processor's own instruction."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         number = compiler.ir.IntType(64)
         kind = compiler.ir.FunctionType(number, [number, number])
         name = "llvm.x86.sse42.crc32.64.64"
@@ -109,23 +113,23 @@ def _instruction(_: Any, state: Any, word: Any) -> Any:
 
 
 @inlined
-def add_byte(state: Any, byte: Any) -> Any:
+def add_byte(state: Word, byte: Word) -> Word:
     return BYTES[(state ^ byte) & np.uint64(0xFF)] ^ (state >> np.uint64(8))
 
 
 @inlined
-def add_slowly(state: Any, word: Any) -> Any:
+def add_slowly(state: Word, word: Word) -> Word:
     for _ in range(8):
         state = add_byte(state, word & np.uint64(0xFF))
         word >>= np.uint64(8)
     return state
 
 
-add_word: Any = intrinsic(_instruction) if IS_QUICK else add_slowly
+add_word: Numba = intrinsic(_instruction) if IS_QUICK else add_slowly
 
 
 @inlined
-def shifted(state: Any, table: Any) -> Any:
+def shifted(state: Word, table: npt.NDArray[np.uint64]) -> Word:
     """A state after a lane of zeros."""
     mask = np.uint64(0xFF)
     return (
@@ -137,10 +141,10 @@ def shifted(state: Any, table: Any) -> Any:
 
 
 @inlined
-def add_lanes(first: Any, at: int, size: int, table: Any) -> Any:
+def add_lanes(first: Word, at: int, size: int, table: npt.NDArray[np.uint64]) -> Word:
     """A state after three lanes of this size."""
-    second: Any = np.uint64(0)
-    third: Any = np.uint64(0)
+    second: Word = np.uint64(0)
+    third: Word = np.uint64(0)
     end = at + size
     while at < end:
         for step in range(0, 32, 8):
@@ -154,7 +158,7 @@ def add_lanes(first: Any, at: int, size: int, table: Any) -> Any:
 @native
 def extended(checksum: int, at: int, stop: int) -> int:
     """The checksum of bytes and those from `at` to `stop` after them; 0 is that of none."""
-    state: Any = np.uint64(checksum ^ ALL_ONES)
+    state: Word = np.uint64(checksum ^ ALL_ONES)
     while stop - at >= 3 * LONG_BYTES:
         state = add_lanes(state, at, LONG_BYTES, LONG)
         at += 3 * LONG_BYTES
@@ -170,7 +174,7 @@ def extended(checksum: int, at: int, stop: int) -> int:
     return np.int64(state) ^ ALL_ONES  # type: ignore[return-value]
 
 
-times: Any = native(_times)
+times: Numba = native(_times)
 
 
 @native

@@ -8,7 +8,7 @@ of (decompressed) records takes several calls, each starting at `consumed`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from ottla.protocol.records.compression import Bytes
 HEADERS: Final = pa.list_(
     pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 )
-TYPES: Final[dict[str, Any]] = {
+TYPES: Final[dict[str, pa.DataType]] = {
     "offset": pa.int64(),
     "timestamp": pa.timestamp("ms"),
     "timestamp_type": pa.int8(),  # 0 the producer's, 1 that of the append, -1 none
@@ -44,7 +44,7 @@ COLUMNS: Final = ("offset", "timestamp", "timestamp_type", "key", "value")
 class Decoded(NamedTuple):
     """The rows of a buffer, and the position of the reader after it."""
 
-    batch: Any  # pyarrow.RecordBatch
+    batch: pa.RecordBatch
     rows: int  # of the batch, which without columns could not tell
     next_offset: int  # where to fetch next
     consumed: int  # bytes of the buffer; a batch cut at its end is not among them
@@ -88,7 +88,7 @@ def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
     )
 
 
-def schema(want: Sequence[str] = COLUMNS) -> Any:
+def schema(want: Sequence[str] = COLUMNS) -> pa.Schema:
     """The schema of the result of `decode_batches` for these columns."""
     for name in want:
         if name not in TYPES:
@@ -96,23 +96,23 @@ def schema(want: Sequence[str] = COLUMNS) -> Any:
     return pa.schema([(name, TYPES[name]) for name in want])
 
 
-def _numbers(name: str) -> Callable[[Gathered], Any]:
-    def make(gathered: Gathered) -> Any:
+def _numbers(name: str) -> Callable[[Gathered], pa.Array]:
+    def make(gathered: Gathered) -> pa.Array:
         values = getattr(gathered.sink, name)[: gathered.rows]
         return pa.Array.from_buffers(TYPES[name], gathered.rows, [None, pa.py_buffer(values)])
 
     return make
 
 
-def _keys(gathered: Gathered) -> Any:
+def _keys(gathered: Gathered) -> pa.Array:
     return _bytes_array(gathered.sink.key, gathered.rows, gathered.key_nulls)
 
 
-def _values(gathered: Gathered) -> Any:
+def _values(gathered: Gathered) -> pa.Array:
     return _bytes_array(gathered.sink.value, gathered.rows, gathered.value_nulls)
 
 
-def _headers(gathered: Gathered) -> Any:
+def _headers(gathered: Gathered) -> pa.Array:
     headers = headers_of(gathered)
     total = int(headers.ends[-1])
     keys = _strings(_bytes_array(headers.keys, total, 0))
@@ -121,7 +121,7 @@ def _headers(gathered: Gathered) -> Any:
     return pa.ListArray.from_arrays(pa.array(headers.ends), items, type=HEADERS)
 
 
-def _strings(keys: Any) -> Any:
+def _strings(keys: pa.Array) -> pa.Array:
     """The keys as text; bytes that are not UTF-8 are replaced, as Kafka's own clients do."""
     try:
         return keys.cast(pa.string())
@@ -129,14 +129,14 @@ def _strings(keys: Any) -> Any:
         return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
 
 
-def _bytes_array(column: Bytewise, rows: int, nulls: int) -> Any:
+def _bytes_array(column: Bytewise, rows: int, nulls: int) -> pa.Array:
     valid = pa.py_buffer(np.invert(column.nulls)) if nulls else None
     data = column.data[: column.ends[rows]]
     buffers = [valid, pa.py_buffer(column.ends[: rows + 1]), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), rows, buffers, nulls)
 
 
-_ARRAYS: Final[dict[str, Callable[[Gathered], Any]]] = {
+_ARRAYS: Final[dict[str, Callable[[Gathered], pa.Array]]] = {
     "offset": _numbers("offset"),
     "timestamp": _numbers("timestamp"),
     "timestamp_type": _numbers("timestamp_type"),

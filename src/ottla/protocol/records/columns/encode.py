@@ -6,8 +6,8 @@ sends them and sets the producer: `batch.stamp` writes that into a finished batc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,13 @@ from ottla.model.errors import UserError
 from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
 from ottla.protocol.records.columns.arrays import Room, fresh, shelved
 from ottla.protocol.records.columns.checksum import IS_QUICK, joined
+from ottla.protocol.records.columns.native import ByteArray, Ints, Numbers
 from ottla.protocol.records.columns.rows import (
     NO_BYTES,
+    HeaderLists,
     Rows,
+    Timestamps,
+    Values,
     fixed,
     rows_of,
     source_of,
@@ -54,10 +58,10 @@ NO_CELLS: Final = Cells(np.empty(0, np.int64), NO_BYTES)
 def write_lists(
     keys: list[bytes | None] | None,
     values: list[bytes | None],
-    timestamps: Any,
+    timestamps: Timestamps,
     now_ms: int,
     limit: int,
-) -> tuple[Any, int, int] | None:
+) -> tuple[ByteArray, int, int] | None:
     """A buffer with room for a header and the records, their first timestamp and their largest.
 
     None if they need more than the limit. There must be at least one.
@@ -74,7 +78,7 @@ def write_lists(
 
 
 def _cells(values: Sequence[bytes | None]) -> Cells:
-    lengths: Any = map(len, values)  # type: ignore[arg-type]
+    lengths: Iterable[int] = map(len, values)  # type: ignore[arg-type]
     try:
         data = b"".join(values)  # type: ignore[arg-type]
     except TypeError:  # some are None: looking for one first takes twice as long as joining
@@ -105,13 +109,13 @@ def checksum_by(section: int, batch: Bytes) -> int:
 
 
 def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
-    key: Any,
-    value: Any,
-    headers: Any = None,
-    timestamps: Any = None,
+    key: Values,
+    value: Values,
+    headers: HeaderLists = None,
+    timestamps: Timestamps = None,
     *,
     now_ms: int = NO_TIMESTAMP,
-    partitions: Any = None,
+    partitions: Sequence[int] | Numbers | None = None,
     codec: Codec = Codec.NONE,
     level: int | None = None,
     max_batch_bytes: int = MAX_BATCH_BYTES,
@@ -141,12 +145,14 @@ class WrittenBatches(NamedTuple):
     """Batches without their headers: the position of each in the buffer, and its numbers."""
 
     table: list[list[int]]
-    out: Any
+    out: ByteArray
 
 
-def _batch(numbers: list[int], out: Any, codec: Codec, level: int | None, finish: bool) -> Encoded:
+def _batch(
+    numbers: list[int], out: ByteArray, codec: Codec, level: int | None, finish: bool
+) -> Encoded:
     start, end, partition, _, count, base_time, max_time, checksum = numbers
-    batch = memoryview(out)[start:end]
+    batch = out.data[start:end]
     if codec is not Codec.NONE:
         section = compress(codec, batch[HEADER_SIZE:], level)
         batch = memoryview(bytearray(HEADER_SIZE + len(section)))
@@ -163,7 +169,7 @@ def _batch(numbers: list[int], out: Any, codec: Codec, level: int | None, finish
 
 
 def _one_batch(
-    key: Any, value: list[bytes | None], timestamps: Any, now_ms: int, limit: int
+    key: Values, value: list[bytes | None], timestamps: Timestamps, now_ms: int, limit: int
 ) -> WrittenBatches | None:
     """Lists as one batch; None if their lengths differ or they exceed the limit."""
     if not (key is None or (isinstance(key, list) and len(key) == len(value))):
@@ -177,7 +183,7 @@ def _one_batch(
     return WrittenBatches([[0, len(out), 0, 0, len(value), base_time, max_time, UNKNOWN]], out)
 
 
-def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
+def _shared_out(rows: Rows, partitions: Sequence[int] | Numbers) -> tuple[Rows, Ints]:
     """The rows in the order of their partitions, and the start and end of each partition."""
     count = rows.timestamps.size
     numbers = np.ascontiguousarray(partitions, np.int32)
@@ -193,7 +199,7 @@ def _shared_out(rows: Rows, partitions: Any) -> tuple[Rows, Any]:
 
 
 def _write_batches(
-    rows: Rows, groups: Any, limit: int, room: Room, *, summed: bool
+    rows: Rows, groups: Ints, limit: int, room: Room, *, summed: bool
 ) -> WrittenBatches:
     """The rows as batches, split where a group ends or the limit is reached."""
     most_bytes = _most_bytes(rows)
@@ -236,7 +242,7 @@ def _longest(most: int) -> int:
     return most.bit_length() // 7 + 1
 
 
-def _field_bytes(rows: Rows) -> Any:
+def _field_bytes(rows: Rows) -> Ints:
     """The size of the fields of each row, without lengths and deltas."""
     sizes = np.zeros(rows.timestamps.size, np.int64)
     for column in (rows.keys, rows.values):

@@ -6,11 +6,13 @@ batches before it are returned first. Never copies a record itself.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from ottla.protocol.records.columns.arrays import Room, fresh
+from ottla.protocol.records.columns.arrays import Number, Room, fresh
+from ottla.protocol.records.columns.native import ByteArray, Int32s, Ints
 from ottla.protocol.records.columns.read_kernels import (
     COUNT,
     INT64_MAX,
@@ -59,7 +61,7 @@ class Gathered(NamedTuple):
 class Headers(NamedTuple):
     """All headers of some rows; row i has those from `ends[i]` to `ends[i + 1]`."""
 
-    ends: Any  # int32, one more than there are rows
+    ends: Int32s  # one more than there are rows
     keys: Bytewise
     values: Bytewise
     value_nulls: int
@@ -68,12 +70,12 @@ class Headers(NamedTuple):
 def gather(buffer: Bytes, request: ReadRequest, room: Room) -> Gathered:
     """The rows up to the end, the limit, or the first fault; CorruptBatch if that comes first."""
     selection = _select(buffer, request)
-    sink, fault, batch, position, *counts = _scan(selection, request, room)
+    sink, (fault, batch, position, *counts) = _scan(selection, request, room)
     if fault:
         selection = _select(buffer, request, max_batches=batch)
         if not selection.consumed:
             raise CorruptBatch(REASONS[fault], position)
-        sink, _, _, _, *counts = _scan(selection, request, room)
+        sink, (_, _, _, *counts) = _scan(selection, request, room)
     return Gathered(selection, sink, *counts)
 
 
@@ -89,7 +91,7 @@ def headers_of(gathered: Gathered) -> Headers:
     return Headers(ends, keys, values, value_nulls)
 
 
-def _put(data: Any, spans: Any) -> tuple[Bytewise, int]:
+def _put(data: ByteArray, spans: Ints) -> tuple[Bytewise, int]:
     size = int(spans[:, 1].sum(where=spans[:, 1] > 0))
     column = _bytewise("", len(spans), fresh, fresh("", size, np.uint8))
     return column, put(data, spans, column, 0)
@@ -103,18 +105,18 @@ def _select(buffer: Bytes, request: ReadRequest, max_batches: int | None = None)
     )
 
 
-def _scan(selection: Selection, request: ReadRequest, room: Room) -> Any:
+def _scan(selection: Selection, request: ReadRequest, room: Room) -> tuple[Sink, list[int]]:
     batches = selection.batches
     sink = _sink(batches, request.want, room)
-    return sink, *scan(selection.data, batches, request.span, sink)
+    return sink, list(scan(selection.data, batches, request.span, sink))
 
 
-def _sink(batches: Any, want: frozenset[str], room: Room) -> Sink:
+def _sink(batches: Ints, want: frozenset[str], room: Room) -> Sink:
     """Arrays for every record of these batches; the kernel writes only checked records."""
     rows = int(batches[:, COUNT].sum())
     size = int((batches[:, STOP] - batches[:, START]).sum())
 
-    def numbers(name: str, kind: Any) -> Any:
+    def numbers(name: str, kind: type[Number]) -> npt.NDArray[Number]:
         return room(name, rows if name in want else 0, kind)
 
     def fields(name: str, room_for_data: Room) -> Bytewise:
@@ -135,7 +137,7 @@ def _sink(batches: Any, want: frozenset[str], room: Room) -> Sink:
     )
 
 
-def _bytewise(name: str, rows: int, room: Room, data: Any) -> Bytewise:
+def _bytewise(name: str, rows: int, room: Room, data: ByteArray) -> Bytewise:
     ends, nulls = room(f"{name}.ends", rows + 1, np.int32), room(name, (rows + 7) // 8, np.uint8)
     ends[0] = 0
     nulls[:] = 0

@@ -9,18 +9,30 @@ change of native code here or in `checksum`, change them too, or delete the cach
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ottla.protocol.records.compression import Bytes
 
 F = TypeVar("F")
-compiler: Any = cgutils  # both are typed only in part
-kinds: Any = types
+Numba: TypeAlias = Any
+"""A part of numba's compiler, which has no types: a module, a context, a builder, a value."""
+Word: TypeAlias = Any
+"""A number in compiled code, where its bits count: numpy's uint64, which no Python int is."""
+Ints: TypeAlias = npt.NDArray[np.int64]
+Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
+"""Of a width that only the array knows."""
+Int32s: TypeAlias = npt.NDArray[np.int32]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+compiler: Numba = cgutils
+kinds: Numba = types
 
 
 def native(function: F) -> F:
@@ -37,7 +49,7 @@ def inlined(function: F) -> F:
 
 
 @inlined
-def address(array: Any) -> int:
+def address(array: npt.NDArray[Any]) -> int:
     """The address of an array's elements.
 
     A signed number: in compiled code the sum of an unsigned and a signed number is a float, and
@@ -46,15 +58,15 @@ def address(array: Any) -> int:
     return np.int64(array.ctypes.data)  # type: ignore[return-value]
 
 
-def as_array(buffer: Bytes) -> Any:
+def as_array(buffer: Bytes) -> ByteArray:
     """The bytes as the kernels take them: read-only, so that each is compiled only once."""
     return np.frombuffer(memoryview(buffer).toreadonly(), dtype=np.uint8)
 
 
-def _load_byte(_: Any, address: Any) -> Any:
+def _load_byte(_: Numba, address: Numba) -> Numba:
     """The byte at an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         (address,) = arguments
         place = builder.inttoptr(address, context.get_value_type(kinds.uint8).as_pointer())
         return builder.zext(builder.load(place), context.get_value_type(kinds.int64))
@@ -62,10 +74,10 @@ def _load_byte(_: Any, address: Any) -> Any:
     return kinds.int64(kinds.int64), generate
 
 
-def _load_int(_: Any, address: Any) -> Any:
+def _load_int(_: Numba, address: Numba) -> Numba:
     """The int64 at an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         (address,) = arguments
         kind = context.get_value_type(kinds.int64)
         return builder.load(builder.inttoptr(address, kind.as_pointer()))
@@ -73,10 +85,10 @@ def _load_int(_: Any, address: Any) -> Any:
     return kinds.int64(kinds.int64), generate
 
 
-def _load_word(_: Any, address: Any) -> Any:
+def _load_word(_: Numba, address: Numba) -> Numba:
     """The eight bytes at any address, the first of them the lowest."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         (address,) = arguments
         kind = context.get_value_type(kinds.uint64)
         loaded = builder.load(builder.inttoptr(address, kind.as_pointer()))
@@ -86,10 +98,10 @@ def _load_word(_: Any, address: Any) -> Any:
     return kinds.uint64(kinds.int64), generate
 
 
-def _store_byte(_: Any, address: Any, value: Any) -> Any:
+def _store_byte(_: Numba, address: Numba, value: Numba) -> Numba:
     """The lowest byte of a value to an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         address, value = arguments
         kind = context.get_value_type(kinds.uint8)
         builder.store(builder.trunc(value, kind), builder.inttoptr(address, kind.as_pointer()))
@@ -98,13 +110,13 @@ def _store_byte(_: Any, address: Any, value: Any) -> Any:
     return kinds.void(kinds.int64, kinds.int64), generate
 
 
-def _copy(_: Any, target: Any, source: Any, size: Any) -> Any:
+def _copy(_: Numba, target: Numba, source: Numba, size: Numba) -> Numba:
     """So many bytes from one address to another, as one memcpy.
 
     A loop is not vectorised, and assigning a slice costs more than most records are long.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         target, source, size = arguments
         pointer = context.get_value_type(kinds.uint8).as_pointer()
         places = builder.inttoptr(target, pointer), builder.inttoptr(source, pointer)
@@ -114,8 +126,8 @@ def _copy(_: Any, target: Any, source: Any, size: Any) -> Any:
     return kinds.void(kinds.int64, kinds.int64, kinds.int64), generate
 
 
-load_byte: Any = intrinsic(_load_byte)
-load_int: Any = intrinsic(_load_int)
-load_word: Any = intrinsic(_load_word)
-store_byte: Any = intrinsic(_store_byte)
-copy: Any = intrinsic(_copy)
+load_byte: Numba = intrinsic(_load_byte)
+load_int: Numba = intrinsic(_load_int)
+load_word: Numba = intrinsic(_load_word)
+store_byte: Numba = intrinsic(_store_byte)
+copy: Numba = intrinsic(_copy)

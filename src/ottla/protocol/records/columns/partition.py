@@ -6,17 +6,20 @@ without a key.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from ottla.protocol.records.columns.rows import column_of, place_of
+from ottla.protocol.records.columns.native import Int32s
+from ottla.protocol.records.columns.rows import ArrowValues, column_of, place_of
 from ottla.protocol.records.columns.write_kernels import hash_keys
 
 NO_KEY: Final = -1
+Keys: TypeAlias = "Sequence[bytes | None] | ArrowValues"
 
 
-def murmur2_column(keys: Any) -> Any:
+def murmur2_column(keys: Keys) -> Int32s:
     """The hash of each key as an int32 array; 0 for a null."""
     hashes = np.empty(len(keys), np.int32)
     column = column_of(keys, "key")
@@ -24,7 +27,7 @@ def murmur2_column(keys: Any) -> Any:
     return hashes
 
 
-def partition_column(keys: Any, partitions: int, *, unkeyed: int = NO_KEY) -> Any:
+def partition_column(keys: Keys, partitions: int, *, unkeyed: int = NO_KEY) -> Int32s:
     """The partition of each key as an int32 array; `unkeyed` for a null."""
     column = column_of(keys, "key")
     if not column.ends.size:

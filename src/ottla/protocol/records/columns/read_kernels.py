@@ -10,12 +10,17 @@ What runs per record takes addresses, not arrays: passing an array costs countin
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ottla.protocol.records.columns.checksum import extended
 from ottla.protocol.records.columns.native import (
+    ByteArray,
+    Int32s,
+    Ints,
+    Word,
     address,
     copy,
     inlined,
@@ -65,21 +70,21 @@ FAR: Final = 1 << 60  # a position that no buffer has
 class Bytewise(NamedTuple):
     """A column of bytes under construction, in Arrow's layout; all empty if not wanted."""
 
-    ends: Any  # int32, one more than there are rows
-    data: Any  # uint8
-    nulls: Any  # uint8, a bit per row, all zero at first
+    ends: Int32s  # one more than there are rows
+    data: ByteArray
+    nulls: ByteArray  # a bit per row, all zero at first
 
 
 class Sink(NamedTuple):
     """The output of `scan`; an empty array is a column that is not wanted."""
 
-    offset: Any  # int64
-    timestamp: Any  # int64
-    timestamp_type: Any  # int8
-    leader_epoch: Any  # int32
+    offset: Ints
+    timestamp: Ints
+    timestamp_type: npt.NDArray[np.int8]
+    leader_epoch: Int32s
     key: Bytewise
     value: Bytewise
-    headers_at: Any  # int64: where in the data each row's headers begin
+    headers_at: Ints  # where in the data each row's headers begin
 
 
 class Span(NamedTuple):
@@ -94,8 +99,8 @@ class Span(NamedTuple):
 @inlined
 def varint(at: int, stop: int, bits: int) -> tuple[int, int, int]:
     """Zigzag value, the position after it, and the fault."""
-    value: Any = np.int64(0)
-    shift: Any = np.int64(0)
+    value: Word = np.int64(0)
+    shift: Word = np.int64(0)
     while at < stop:
         byte = load_byte(at)
         at += 1
@@ -168,7 +173,7 @@ def any_record(at: int, stop: int) -> tuple[int, ...]:
     if fault:
         return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
     headers_at = value_at + max(value_size, 0)
-    headers: Any = np.int64(0)
+    headers: Word = np.int64(0)
     if headers_at < stop and load_byte(headers_at) == 0:
         at = headers_at + 1
     else:
@@ -223,7 +228,7 @@ def record(at: int, stop: int) -> tuple[int, ...]:
 
 @native
 def check(
-    data: Any, count: int, base_timestamp: int, last_offset_delta: int, dense: bool
+    data: ByteArray, count: int, base_timestamp: int, last_offset_delta: int, dense: bool
 ) -> tuple[int, int, int, int, int, int]:
     """The first fault and its position, then the four numbers of a `record.Summary`."""
     start = address(data)
@@ -259,7 +264,7 @@ def within(span: Span, offset: int, timestamp: int) -> bool:
 
 
 @native
-def put(data: Any, spans: Any, column: Bytewise, row: int) -> int:
+def put(data: ByteArray, spans: Ints, column: Bytewise, row: int) -> int:
     """Append these fields to a column; how many were null, which is a size of -1."""
     nulls = 0
     ends, bits, into = column.ends, column.nulls, column.data
@@ -298,7 +303,7 @@ def mark(bits: int, row: int, size: int) -> int:
 
 @native
 def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much as the records
-    data: Any, numbers: Any, span: Span, sink: Sink, row: int
+    data: ByteArray, numbers: Ints, span: Span, sink: Sink, row: int
 ) -> tuple[int, int, int, int, int, int]:
     """Gather the rows of one batch, from `row` on.
 
@@ -348,7 +353,7 @@ def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much a
 
 
 @native
-def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
+def scan(data: ByteArray, batches: Ints, span: Span, sink: Sink) -> tuple[int, ...]:
     """Gather the rows of these batches that lie in the span.
 
     Gives the first fault with its batch and position, then how many rows there are, nulls among
@@ -379,7 +384,7 @@ def scan(data: Any, batches: Any, span: Span, sink: Sink) -> tuple[int, ...]:
 
 
 @native
-def list_headers(data: Any, headers_at: Any, ends: Any, keys: Any, values: Any) -> None:
+def list_headers(data: ByteArray, headers_at: Ints, ends: Int32s, keys: Ints, values: Ints) -> None:
     """Where the headers of these records lie, which `scan` has checked, and whose they are."""
     start = address(data)
     stop, item = start + data.size, 0

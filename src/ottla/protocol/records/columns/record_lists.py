@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ottla.protocol.records.columns.gather import (
     gather,
     headers_of,
 )
+from ottla.protocol.records.columns.native import Int32s
 from ottla.protocol.records.columns.read_kernels import INT64_MAX, INT64_MIN, Bytewise, Span
 from ottla.protocol.records.columns.select import Aborted
 from ottla.protocol.records.compression import Bytes
@@ -99,7 +100,7 @@ def _fields(column: Bytewise, rows: int, nulls: int) -> list[bytes | None]:
     return fields
 
 
-def _width(ends: Any) -> int:
+def _width(ends: Int32s) -> int:
     """The number of bytes that all fields have; 0 if they differ, or have none."""
     width = int(ends[1])
     return width if (np.diff(ends) == width).all() else 0

@@ -10,21 +10,31 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ottla.model.errors import UserError
+from ottla.protocol.records.columns.arrays import Number
+from ottla.protocol.records.columns.native import Ints, Numbers
 from ottla.protocol.records.columns.write_kernels import Column, Place, Source
 from ottla.protocol.records.header import NO_TIMESTAMP
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ottla.protocol.records.record import Headers
 
 MAX_TIMESTAMP: Final = 2**62  # differences must stay in 64 bits
 
+ArrowValues: TypeAlias = "pa.Array | pa.ChunkedArray"
+Values: TypeAlias = "Sequence[bytes | None] | ArrowValues | None"
+HeaderLists: TypeAlias = "Sequence[Headers] | ArrowValues | None"
+Timestamps: TypeAlias = "Sequence[int] | Ints | ArrowValues | None"
 
-def fixed(numbers: Any) -> Any:
+
+def fixed(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """An array as the kernels take it: contiguous and read-only."""
     view = np.ascontiguousarray(numbers).view()
     view.flags.writeable = False
@@ -41,13 +51,13 @@ EMPTY: Final = Column(fixed(np.zeros(1, np.int64)), NO_BYTES, NO_NULLS)
 class Rows(NamedTuple):
     """Rows to be written. Row i has the headers `header_ends[i] : header_ends[i + 1]`."""
 
-    timestamps: Any  # int64
+    timestamps: Ints
     keys: Column
     values: Column
-    header_ends: Any  # int64; none at all when no row has headers
+    header_ends: Ints  # none at all when no row has headers
     header_keys: Column
     header_values: Column
-    order: Any  # int64: the rows in the order they are written; none at all for their own order
+    order: Ints  # the rows in the order they are written; none at all for their own order
 
 
 def source_of(rows: Rows) -> Source:
@@ -70,16 +80,16 @@ def place_of(column: Column) -> Place:
     return Place(start_of(ends), ends.itemsize, start_of(data), data.size, start_of(nulls))
 
 
-def start_of(array: Any) -> int:
+def start_of(array: npt.NDArray[Number]) -> int:
     """The address of an array, 0 of an empty one."""
     return int(array.__array_interface__["data"][0]) if array.size else 0
 
 
 def rows_of(
-    keys: Any,
-    values: Any,
-    headers: Any = None,
-    timestamps: Any = None,
+    keys: Values,
+    values: Values,
+    headers: HeaderLists = None,
+    timestamps: Timestamps = None,
     *,
     now_ms: int = NO_TIMESTAMP,
 ) -> Rows:
@@ -107,7 +117,7 @@ def rows_of(
     )
 
 
-def column_of(values: Any, name: str) -> Column:
+def column_of(values: Values, name: str) -> Column:
     """The column of a list of `bytes | None`, an Arrow (chunked) array, or None for all nulls."""
     if values is None:
         return ALL_NULL
@@ -126,7 +136,7 @@ def _of_list(values: Sequence[bytes | None]) -> Column:
     return Column(_ends(lengths), data, fixed(nulls))
 
 
-def _of_arrow(values: Any, name: str) -> Column:
+def _of_arrow(values: ArrowValues, name: str) -> Column:
     import pyarrow as pa
 
     values = _one_array(values, name)
@@ -136,7 +146,7 @@ def _of_arrow(values: Any, name: str) -> Column:
         return ALL_NULL
     large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
     _, offsets, data = values.buffers()
-    ends = np.frombuffer(offsets, np.int64 if large else np.int32)
+    ends: Numbers = np.frombuffer(offsets, np.int64 if large else np.int32)
     ends = ends[values.offset : values.offset + len(values) + 1]
     content = NO_BYTES if data is None else np.frombuffer(data, np.uint8)
     if ends[0] < 0 or ends[-1] > len(content):
@@ -147,7 +157,7 @@ def _of_arrow(values: Any, name: str) -> Column:
     return Column(fixed(ends), fixed(content), fixed(nulls))
 
 
-def _one_array(values: Any, name: str) -> Any:
+def _one_array(values: ArrowValues, name: str) -> pa.Array:
     """The values as one array of a layout that has offsets and data."""
     import pyarrow as pa
 
@@ -170,25 +180,25 @@ def _one_array(values: Any, name: str) -> Any:
     return values
 
 
-def _laid_out() -> Any:
+def _laid_out() -> tuple[pa.DataType, ...]:
     import pyarrow as pa
 
     return pa.binary(), pa.string(), pa.large_binary(), pa.large_string()
 
 
-def _is_other_bytes(kind: Any) -> bool:
+def _is_other_bytes(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     tests = (pa.types.is_binary_view, pa.types.is_string_view, pa.types.is_fixed_size_binary)
     return any(test(kind) for test in tests)
 
 
-def _all_at(now_ms: int, count: int) -> Any:
+def _all_at(now_ms: int, count: int) -> Ints:
     """One timestamp for all rows, without an element for each."""
     return np.ndarray(count, np.int64, np.int64(now_ms).tobytes(), strides=(0,))
 
 
-def timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:
+def timestamps_of(timestamps: Timestamps, count: int, now_ms: int) -> Ints:
     """Milliseconds as the kernels take them, of numbers in any form or of an Arrow array."""
     if timestamps is None:
         return fixed(np.full(count, now_ms, np.int64))
@@ -204,7 +214,7 @@ def timestamps_of(timestamps: Any, count: int, now_ms: int) -> Any:
     return fixed(numbers)
 
 
-def _arrow_times(timestamps: Any, now_ms: int) -> Any:
+def _arrow_times(timestamps: ArrowValues, now_ms: int) -> Ints:
     import pyarrow as pa
 
     kind = timestamps.type
@@ -212,10 +222,11 @@ def _arrow_times(timestamps: Any, now_ms: int) -> Any:
         timestamps = timestamps.cast(pa.timestamp("ms", kind.tz), safe=False)
     elif not pa.types.is_integer(kind):
         raise UserError(f"timestamp: expected timestamps or milliseconds, got {kind}")
-    return timestamps.cast(pa.int64()).fill_null(now_ms).to_numpy()
+    times: Ints = timestamps.cast(pa.int64()).fill_null(now_ms).to_numpy()
+    return times
 
 
-def _headers_of(headers: Any) -> tuple[Any, Column, Column]:
+def _headers_of(headers: HeaderLists) -> tuple[Ints, Column, Column]:
     """The end of each row's headers, then the keys and the values of all headers."""
     if headers is None or len(headers) == 0:
         return NO_INTS, EMPTY, EMPTY
@@ -224,7 +235,7 @@ def _headers_of(headers: Any) -> tuple[Any, Column, Column]:
     return _headers_of_arrow(headers)
 
 
-def _headers_of_list(headers: Sequence[Headers]) -> tuple[Any, Column, Column]:
+def _headers_of_list(headers: Sequence[Headers]) -> tuple[Ints, Column, Column]:
     if not any(headers):
         return NO_INTS, EMPTY, EMPTY
     counts = np.fromiter(map(len, headers), np.int64, len(headers))
@@ -233,7 +244,7 @@ def _headers_of_list(headers: Sequence[Headers]) -> tuple[Any, Column, Column]:
     return _ends(counts), _of_list(keys), _of_list([value for _, value in every])
 
 
-def _headers_of_arrow(headers: Any) -> tuple[Any, Column, Column]:
+def _headers_of_arrow(headers: ArrowValues) -> tuple[Ints, Column, Column]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -253,7 +264,7 @@ def _headers_of_arrow(headers: Any) -> tuple[Any, Column, Column]:
     return _ends(counts), keys, column_of(pc.struct_field(every, "value"), "headers")
 
 
-def _ends(counts: Any) -> Any:
+def _ends(counts: Ints) -> Ints:
     ends = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=ends[1:])
     return fixed(ends)

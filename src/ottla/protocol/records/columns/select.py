@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ottla.protocol.records import legacy
 from ottla.protocol.records.columns.checksum import IS_QUICK
-from ottla.protocol.records.columns.native import as_array
+from ottla.protocol.records.columns.native import ByteArray, Ints, as_array
 from ottla.protocol.records.columns.read_kernels import (
     CHECKED,
     CHECKSUM,
@@ -67,8 +67,8 @@ WALKED_AT_ONCE: Final = 256  # batches
 class Selection(NamedTuple):
     """The batches to read, as `read_kernels.scan` takes them, and the position of the walk."""
 
-    data: Any  # uint8: all sections, in the buffer they came in or inflated into one
-    batches: Any  # int64, a row per batch
+    data: ByteArray  # all sections, in the buffer they came in or inflated into one
+    batches: Ints  # a row per batch
     consumed: int  # bytes of the buffer
     next_offset: int
     leader_epoch: int
@@ -242,7 +242,7 @@ class Sections:
         self._view = view
         self._most = most
         self.count = 0
-        self._tables: list[Any] = []
+        self._tables: list[Ints] = []
         self._rows: list[tuple[int, ...]] = []  # that are in none of the tables yet
         self._made: dict[int, bytes] = {}
 
@@ -274,7 +274,7 @@ class Sections:
         position, left, next_offset, epoch = stopped
         return position, left, next_offset, epoch
 
-    def laid_out(self) -> tuple[Any, Any]:
+    def laid_out(self) -> tuple[ByteArray, Ints]:
         """One buffer with all sections, and the table of their positions."""
         self._close_rows()
         tables = self._tables
@@ -293,7 +293,7 @@ class Sections:
             numbers[STOP] = end
         return as_array(parts[0] if len(parts) == 1 else b"".join(parts)), table
 
-    def _with_summed(self, numbers: Any) -> memoryview:
+    def _with_summed(self, numbers: Ints) -> memoryview:
         return self._view[numbers[START] - SUMMED_BYTES : numbers[STOP]]
 
     def _close_rows(self) -> None:

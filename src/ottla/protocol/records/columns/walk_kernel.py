@@ -7,9 +7,16 @@ reports errors. Never reads records or a checksum.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from ottla.protocol.records.columns.native import address, inlined, load_byte, native
+from ottla.protocol.records.columns.native import (
+    ByteArray,
+    Ints,
+    address,
+    inlined,
+    load_byte,
+    native,
+)
 from ottla.protocol.records.columns.read_kernels import (
     APPEND_TIME,
     BASE_OFFSET,
@@ -58,7 +65,7 @@ def outside(span: Span, base: int, end: int, newest: int, time_type: int) -> boo
 
 @native
 def walk_ordinary(
-    data: Any, at: int, span: Span, state: tuple[int, int, int], table: Any
+    data: ByteArray, at: int, span: Span, state: tuple[int, int, int], table: Ints
 ) -> tuple[int, int, int, int, int]:
     """Note ordinary batches in the table, from `at` on, as long as there is room in it.
 

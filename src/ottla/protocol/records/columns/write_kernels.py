@@ -11,13 +11,20 @@ which took longer than all the rest.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba.extending import intrinsic
 
 from ottla.protocol.records.columns.checksum import extended
 from ottla.protocol.records.columns.native import (
+    ByteArray,
+    Flags,
+    Ints,
+    Numba,
+    Numbers,
+    Word,
     address,
     compiler,
     copy,
@@ -42,9 +49,9 @@ MANY_VECTORS: Final = 16 * VECTOR
 class Column(NamedTuple):
     """A column of bytes. Row i is `data[ends[i] : ends[i + 1]]`, unless `nulls[i]`."""
 
-    ends: Any  # int32 or int64, one more than there are rows; none at all for a column of nulls
-    data: Any  # uint8
-    nulls: Any  # bool, a byte per row; none at all when no row is null
+    ends: Numbers  # int32 or int64, one more than there are rows; none at all for a column of nulls
+    data: ByteArray
+    nulls: Flags  # a byte per row; none at all when no row is null
 
 
 class Place(NamedTuple):
@@ -60,8 +67,8 @@ class Place(NamedTuple):
 class Cells(NamedTuple):
     """A column of bytes whose rows lie back to back."""
 
-    sizes: Any  # int64, -1 for null; none at all for a column of nulls
-    data: Any  # uint8
+    sizes: Ints  # -1 for null; none at all for a column of nulls
+    data: ByteArray
 
 
 class Source(NamedTuple):
@@ -80,15 +87,15 @@ class Source(NamedTuple):
 class Cut(NamedTuple):
     """Into which batches rows are written."""
 
-    groups: Any  # int64: where in the order each group of rows begins, and where the last one ends
+    groups: Ints  # where in the order each group of rows begins, and where the last one ends
     limit: int  # of a batch's bytes; a row that is larger is a batch of its own
     summed: bool  # with the checksum of the records, made while they are in the processor's memory
 
 
-def _load_half(_: Any, address: Any) -> Any:
+def _load_half(_: Numba, address: Numba) -> Numba:
     """The int32 at an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         (address,) = arguments
         kind = context.get_value_type(kinds.int32)
         loaded = builder.load(builder.inttoptr(address, kind.as_pointer()))
@@ -97,10 +104,10 @@ def _load_half(_: Any, address: Any) -> Any:
     return kinds.int64(kinds.int64), generate
 
 
-def _copy_vector(_: Any, target: Any, source: Any) -> Any:
+def _copy_vector(_: Numba, target: Numba, source: Numba) -> Numba:
     """As many bytes as the processor moves at once, from one address to another."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Numba, builder: Numba, signature: Numba, arguments: Numba) -> Numba:
         target, source = arguments
         pointer = compiler.ir.VectorType(compiler.ir.IntType(8), VECTOR).as_pointer()
         loaded = builder.load(builder.inttoptr(source, pointer))
@@ -111,14 +118,14 @@ def _copy_vector(_: Any, target: Any, source: Any) -> Any:
     return kinds.void(kinds.int64, kinds.int64), generate
 
 
-load_half: Any = intrinsic(_load_half)
-copy_vector: Any = intrinsic(_copy_vector)
+load_half: Numba = intrinsic(_load_half)
+copy_vector: Numba = intrinsic(_copy_vector)
 
 
 @inlined
 def varint_size(value: int) -> int:
     """Bytes that the zigzag form of a value takes."""
-    rest: Any = np.uint64((value << 1) ^ (value >> 63))
+    rest: Word = np.uint64((value << 1) ^ (value >> 63))
     size = 1
     while rest >= np.uint64(0x80):
         rest >>= np.uint64(7)
@@ -129,7 +136,7 @@ def varint_size(value: int) -> int:
 @inlined
 def put_varint(at: int, value: int) -> int:
     """Write a value in zigzag form; the position after it. Most take one byte or two."""
-    rest: Any = np.uint64((value << 1) ^ (value >> 63))
+    rest: Word = np.uint64((value << 1) ^ (value >> 63))
     while rest >= np.uint64(0x80):
         store_byte(at, np.int64(rest | np.uint64(0x80)))
         rest >>= np.uint64(7)
@@ -214,7 +221,7 @@ def put_headers(at: int, source: Source, row: int) -> int:
 
 
 @native
-def write(source: Source, cut: Cut, batches: Any, out: Any) -> int:
+def write(source: Source, cut: Cut, batches: Ints, out: ByteArray) -> int:
     """Write rows as batches; how many there are.
 
     Room is left for their headers, and the table of batches says the rest. UNSOUND where a row does
@@ -267,13 +274,13 @@ def write(source: Source, cut: Cut, batches: Any, out: Any) -> int:
 
 
 @inlined
-def end_batch(batches: Any, batch: int, end: int, count: int, newest: int) -> None:
+def end_batch(batches: Ints, batch: int, end: int, count: int, newest: int) -> None:
     batches[batch, END], batches[batch, COUNT] = end, count
     batches[batch, MAX_TIME] = newest
 
 
 @native
-def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, int]:
+def write_cells(keys: Cells, values: Cells, times: Ints, out: ByteArray) -> tuple[int, int]:
     """Write one batch of rows without headers; where it ends, and its newest timestamp.
 
     A tenth of what `write` costs where there are few rows. The caller gives
@@ -282,7 +289,7 @@ def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, 
     key_sizes, value_sizes = keys.sizes, values.sizes
     key_at, value_at = address(keys.data), address(values.data)
     at = address(out) + HEADER_SIZE
-    newest: Any = times[0]
+    newest: Word = times[0]
     for row in range(times.size):
         time = times[row]
         newest = max(newest, time)
@@ -306,7 +313,7 @@ def write_cells(keys: Cells, values: Cells, times: Any, out: Any) -> tuple[int, 
 
 
 @native
-def hash_keys(column: Place, hashes: Any) -> None:
+def hash_keys(column: Place, hashes: npt.NDArray[np.int32]) -> None:
     """murmur2 of each key as Java's producer computes it; 0 for a null."""
     for row in range(hashes.size):
         start, size = cell(column, row)
@@ -314,7 +321,7 @@ def hash_keys(column: Place, hashes: Any) -> None:
 
 
 @inlined
-def murmur2(at: int, size: int) -> Any:
+def murmur2(at: int, size: int) -> Word:
     factor = np.uint32(0x5BD1E995)
     digest = np.uint32(0x9747B28C) ^ np.uint32(size)
     end = at + size
@@ -338,7 +345,7 @@ def murmur2(at: int, size: int) -> Any:
 
 
 @native
-def group(partitions: Any, ends: Any, order: Any) -> None:
+def group(partitions: Numbers, ends: Ints, order: Ints) -> None:
     """Rows by partition, those of one partition in their own order (a counting sort).
 
     `ends` begins with zeros, one more than there are partitions; then it bounds them in `order`.
