@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -171,6 +173,17 @@ class ThreeBrokers:
     def kill(self, id: int) -> None:
         self.brokers[id].kill()
 
+    def stop(self, id: int) -> None:
+        """SIGTERM; it must end cleanly, and in time."""
+        broker = self.brokers[id]
+        try:
+            code = broker.terminate()
+        except subprocess.TimeoutExpired:
+            broker.signal(signal.SIGUSR2)
+            time.sleep(1)  # it writes where its tasks wait
+            raise AssertionError(f"broker {id} does not stop:\n{broker.said[-8000:]}") from None
+        assert code == 0, broker.said[-4000:]
+
     def start(self, id: int) -> None:
         self.brokers[id].launch()
         self.wait_until_ready(id)
@@ -184,7 +197,7 @@ class ThreeBrokers:
     def roll(self, between: Callable[[], None] = lambda: None) -> None:
         """A rolling restart, as an operator does it: one broker at a time, in-sync sets whole."""
         for id in IDS:
-            assert self.brokers[id].terminate() == 0, self.brokers[id].said[-4000:]
+            self.stop(id)
             self.start(id)
             self.wait_until_all_in_sync()
             between()
