@@ -183,9 +183,15 @@ class Appender:
         analysis: Analysis,
         now_ms: WallMs,
     ) -> None:
-        acks = work.options.acks
+        acks, origin, producer_id = (
+            work.options.acks,
+            work.options.origin,
+            analysis.header.producer_id,
+        )
+        if producer_id >= 0 and origin is Origin.CLIENT:
+            self._admit_producer(partition, producer_id, now_ms)
         try:
-            appended = partition.append(analysis, acks, work.options.origin, now_ms)
+            appended = partition.append(analysis, acks, origin, now_ms)
         except OSError as error:
             raise self._hosted.fail(partition, error) from None
         first, last, stamp, start, size, count, _, rolled = appended
@@ -199,6 +205,10 @@ class Appender:
         self._hosted.advance(partition)
         if acks == ALL and (partition.log.high_watermark <= last or partition.waits_for_flush):
             work.waits.append(_Wait(partition, partition.leader_epoch, last + 1, index))
+
+    def _admit_producer(self, partition: HostedPartition, producer_id: int, now_ms: WallMs) -> None:
+        if partition.log.producers.get(producer_id) is None:
+            self._hosted.environment.producer_ids.admit(partition.key, producer_id, now_ms)
 
     def _on_refused(
         self,
