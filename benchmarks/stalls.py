@@ -113,7 +113,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", type=lambda text: text.split(","), default=[])
     parser.add_argument("sizes", type=int, nargs="*", metavar="SIZE")
     options = parser.parse_args(arguments)
-    topics, partitions, items = (*options.sizes, *DEFAULT_SIZES[len(options.sizes) :])
+    sizes: list[int] = options.sizes
+    topics, partitions, items = (*sizes, *DEFAULT_SIZES[len(sizes) :])
     gc.set_threshold(*GC_THRESHOLDS)
     pieces = Pieces(verbose=options.verbose)
     with (

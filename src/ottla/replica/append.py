@@ -40,6 +40,8 @@ from ottla.replica.transaction_verification import (
 log = logging.getLogger(__name__)
 
 ALL: Final = -1
+FLUSH_TIMEOUT_MS: Final = 5_000
+"""The request's timeout is for followers; a flush alone may take this long in any case."""
 GOOD: Final = ErrorCode.none
 PENDING: Final = ProducedPartition(-1)
 
@@ -383,7 +385,10 @@ class DelayedProduce(Delayed):
     __slots__ = ("_work",)
 
     def __init__(self, work: _ProduceRequest) -> None:
-        super().__init__(work.options.timeout_ms)
+        timeout_ms = work.options.timeout_ms
+        if all(wait.partition.is_alone_in_sync for wait in work.waits):
+            timeout_ms = max(timeout_ms, FLUSH_TIMEOUT_MS)
+        super().__init__(timeout_ms)
         self._work = work
 
     def try_complete(self) -> bool:

@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 
 TURN: Final = 32
 """Logs looked at between two turns of the loop."""
-COUNT_TURN: Final = 1_000
 PURGE_EVERY_MS: Final = 5_000
 COUNT_EVERY_MS: Final = 10_000
 CHECK_INTERVAL_MS: Final = 10_000
@@ -131,21 +130,13 @@ class MaintenanceLoop:
 
     async def count_producers(self) -> None:
         """Count the producer ids of all partitions; if there are many, forget idle ones sooner."""
-        ids, configured_ms = self._hosted.environment.producer_ids, self._config.current
+        ids, config = self._hosted.environment.producer_ids, self._config.current
         if ids.most < 0:
             return
-        ids.count = await self._count_producers()
-        if ids.keep_ms(configured_ms.producer_id_expiration_ms) <= SHORT_KEEP_MS:
+        await ids.recount(partition.log for partition in self._hosted)
+        if ids.keep_ms(config.producer_id_expiration_ms) <= SHORT_KEEP_MS:
             await self.expire_producers()
-            ids.count = await self._count_producers()
-
-    async def _count_producers(self) -> int:
-        count = 0
-        for index, partition in enumerate(self._hosted):
-            count += len(partition.log.producers)
-            if index % COUNT_TURN == COUNT_TURN - 1:
-                await asyncio.sleep(0)
-        return count
+            await ids.recount(partition.log for partition in self._hosted)
 
     async def flush_due(self) -> None:
         """Flush logs whose unflushed data is older than the topic's `flush.ms`."""

@@ -1,7 +1,7 @@
-"""How many producer ids the partitions of this broker may remember. Pure.
+"""How many producer ids the partitions of this broker may remember.
 
-Owns the limit, and the count: what the last recount found, and the ids accepted since. Never looks
-at a partition; `replica/maintenance_loop.py` counts. Every client can have any number of new ids,
+Owns the limit, and the count: what the last recount found, and the ids accepted since. Never says
+when to recount; `replica/maintenance_loop.py` does. Every client can have any number of new ids,
 and a partition remembers each for `producer.id.expiration.ms`, a day by default.
 
 From three quarters of the limit on, ids are forgotten sooner: `SHORT_KEEP_MS` after their last
@@ -12,8 +12,11 @@ refused with POLICY_VIOLATION, which clients report and do not retry; known prod
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final
 
+from ottla.delay.slices import in_slices
+from ottla.log.log import Log
 from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
@@ -24,6 +27,8 @@ PRODUCER_BYTES: Final = 1_000
 """Memory counted for one producer id in one partition: its entry and its last batches."""
 SHORT_KEEP_MS: Final = 600_000
 LOG_INTERVAL_MS: Final = 10_000
+COUNTED_AT_ONCE: Final = 1_000
+"""Partitions counted between two turns of the loop."""
 
 
 class ProducerIdLimit:
@@ -32,6 +37,9 @@ class ProducerIdLimit:
         """Below 0: no limit."""
         self.count = 0
         self._logged_ms: WallMs | None = None
+
+    async def recount(self, logs: Iterable[Log]) -> None:
+        self.count = sum([len(log.producers) async for log in in_slices(logs, COUNTED_AT_ONCE)])
 
     def keep_ms(self, configured_ms: int) -> int:
         """How long an idle producer id is remembered."""
