@@ -263,7 +263,7 @@ class Reader:
 
     def _partition(self, request: PartitionFetch, options: FetchOptions) -> HostedPartition:
         """The partition to read; KafkaError with the code for the reader."""
-        if request.key.topic == UNKNOWN_TOPIC and not request.resolve_name(
+        if request.key.topic is UNKNOWN_TOPIC and not request.resolve_name(
             self._hosted.topic_names
         ):
             raise KafkaError(ErrorCode.unknown_topic_id)
