@@ -60,7 +60,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
     "metrics.sample.window.ms": _METRICS,
-    "password.encoder.": "passwords in the metadata store are not encrypted",
     "principal.builder.class": _JAVA,
     "process.roles": _KRAFT,
     "remote.": _TIERED,
