@@ -99,7 +99,8 @@ class ControllerLoop:
         self._rules = TopicRules()
         self.state = ControllerState(registration.broker_id)
         self._just_started = True
-        self._has_ended = False
+        self.has_ended = False
+        """Nothing is decided any more: the broker stops, or has failed."""
         self.active_id: BrokerId = NO_BROKER
         self.first_election_done = asyncio.Event()
         """Set after the first election, won or lost."""
@@ -121,7 +122,7 @@ class ControllerLoop:
             self.close_request(request_id)
 
     def open_request(self) -> tuple[int, asyncio.Future[object]]:
-        if not self.is_active or self._has_ended:
+        if not self.is_active or self.has_ended:
             raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
         return self._pending.open()
 
@@ -151,7 +152,7 @@ class ControllerLoop:
                 while True:
                     await self._process_next()
         finally:
-            self._has_ended = True
+            self.has_ended = True
             self._pending.fail_all()  # nobody will reply any more, and a stop waits for them
 
     # the queue
