@@ -82,6 +82,13 @@ class ClusterSecurity:
             **self.at_zookeeper,
             **self.of_listener,
             "security.inter.broker.protocol": "SASL_SSL",
+            **self.in_force,
+        }
+
+    @property
+    def in_force(self) -> dict[str, str]:
+        """Rules that let nobody else do anything."""
+        return {
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{BROKER};User:{CLIENT}",
         }
