@@ -58,6 +58,8 @@ log = logging.getLogger(__name__)
 
 CONFLICTS_MAX: Final = 10
 """After so many the event waits, and others are handled."""
+TURN_NS: Final = 2_000_000
+"""The loop runs other tasks after events that took so long."""
 STORE_RETRY_S: Final = 0.5
 FIRST_BALANCE_S: Final = 5.0
 DECIDED_AT_ONCE: Final = 100
@@ -149,8 +151,12 @@ class ControllerLoop:
                     tasks.create_task(self._balance(balance_every_s))
                 await self._run_guarded(self._elect(), Session.CONNECTED)
                 self.first_election_done.set()
+                turn_ns = self._clock.mono_ns()
                 while True:
                     await self._process_next()
+                    if self._clock.mono_ns() - turn_ns > TURN_NS:
+                        await asyncio.sleep(0)  # events may be handled without waiting for anything
+                        turn_ns = self._clock.mono_ns()
         finally:
             self.has_ended = True
             self._pending.fail_all()  # nobody will reply any more, and a stop waits for them
