@@ -34,6 +34,10 @@ GOOD: Final = ErrorCode.none
 NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
 
 # Nobody has looked into a log; as Kafka does, the list of aborted transactions is empty, not null.
+WATERMARK_WAIT_MS: Final = 5
+"""How long a newer high watermark waits for records to be sent with to a follower. Alone it doubles
+the fetches of followers that keep up, which are most of what a committed record costs."""
+
 NOT_FOUND: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
 
 
@@ -96,12 +100,20 @@ class Reader:
         """
         for each in partitions:
             each.watch(self._record_follower_fetch(each.request, options))
-        if not self._would_wait(options) or self.is_ready(changes.requests, options):
+        requests = changes.requests
+        if not self._would_wait(options) or self.has_enough(requests, options):
             self.answer(changes.take(), options, done)
             return None
         delayed = DelayedFollowerFetch(self, changes, options, done)
         self._hosted.waiting.fetch.watch(delayed, (FOLLOWERS,))
-        return delayed
+        if self.has_newer_watermark(requests, options):
+            delayed.send_watermark_soon()
+        return None if delayed.completed else delayed
+
+    @property
+    def watermark_wait_ms(self) -> int:
+        """Consumers that read from followers must not be kept waiting."""
+        return 0 if self._reads_by_rack else WATERMARK_WAIT_MS
 
     def stop_waiting(self) -> None:
         """The broker stops: complete all delayed fetches now, and delay no more."""
@@ -187,9 +199,7 @@ class Reader:
                 or result.part.preferred_read_replica >= 0
             ):
                 return True
-            if options.from_follower and self._has_newer_watermark(
-                result.request, options.replica_id
-            ):
+            if options.from_follower and self._needs_watermark(result.request, options.replica_id):
                 return True
         return False
 
@@ -360,8 +370,8 @@ class Reader:
             and self._quota.is_exceeded(environment.clock.mono_ms())
         )
 
-    def _has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
-        """A follower is sent a newer high watermark without waiting."""
+    def _needs_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
+        """Whether there is a newer high watermark than the follower was sent."""
         partition = self._hosted.find(request.key)
         if partition is None or partition.leadership is None:
             return False
@@ -384,7 +394,17 @@ class Reader:
     # Waiting
 
     def is_ready(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
-        """Whether a delayed fetch would now get enough, or must hear of a change.
+        """Whether a delayed fetch would now get enough, or must hear of a change."""
+        return self.has_enough(requests, options) or (
+            options.from_follower and self.has_newer_watermark(requests, options)
+        )
+
+    def has_newer_watermark(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
+        """Whether a follower lacks a newer high watermark."""
+        return any(self._needs_watermark(request, options.replica_id) for request in requests)
+
+    def has_enough(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
+        """Whether there are enough bytes, or an error.
 
         Where very many partitions have a little, that is enough.
         """
@@ -405,8 +425,6 @@ class Reader:
                 if size >= min_bytes or looked == SLICE:
                     return True
             elif offset > log.end_offset:  # truncated meanwhile
-                return True
-            if follower and self._has_newer_watermark(request, options.replica_id):
                 return True
         return False
 
