@@ -28,6 +28,7 @@
 - `topic_ends`   end offsets of topics, for the lag
 - `metrics`      progress for Prometheus
 - `report`       progress as a chart
+- `lineage`      OpenLineage events of a run
 - `group_sync`   translates offsets of consumer groups to a mirror
 - `trial`        tests, samples and plans: a pipeline tried before it runs
 - `templates`    example files

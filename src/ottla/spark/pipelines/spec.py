@@ -12,6 +12,7 @@ from typing import ClassVar, TypeAlias
 from urllib.parse import urlparse
 
 from ottla.spark.pipelines.restarts import RestartPolicy
+from ottla.spark.pipelines.variables import YamlValue
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,14 @@ class GroupSync:
 
 
 @dataclass(frozen=True)
+class Lineage:
+    """How OpenLineage events are sent; without a transport, as its client is configured."""
+
+    namespace: str | None = None
+    transport: Mapping[str, YamlValue] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """A whole file."""
 
@@ -271,5 +280,6 @@ class Pipeline:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     files: tuple[FileSource | DatabaseSource, ...] = ()
     """Sources that are files or tables of databases; `sources` are topics."""
+    lineage: Lineage | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of the file that are masked in everything that is printed."""

@@ -70,6 +70,15 @@ class GroupSyncKeys(FileModel):
     every: Duration = key("How often offsets are translated.", 10_000)
 
 
+class LineageKeys(FileModel):
+    """Where events about runs and datasets are sent."""
+
+    namespace: Text | None = key("Of the job; default: OPENLINEAGE_NAMESPACE, or default.", None)
+    transport: Annotated[dict[str, YamlValue], IsMapping] = key(
+        "A transport of OpenLineage's client; default: as its environment says.", {}
+    )
+
+
 class RestartKeys(FileModel):
     """When a query that failed is started again."""
 
@@ -116,6 +125,7 @@ class PipelineFile(FileModel):
     )
     restart: RestartKeys = key("When a query that failed is started again.", RestartKeys())
     spark: Options = key("Settings of the Spark session.", {})
+    lineage: LineageKeys | None = key("OpenLineage events of its runs.", None)
     registry: RegistryKeys | None = key("The schema registry: its address, or a mapping.", None)
     sources: Annotated[dict[str, SourceKeys], IsMapping] = key("Views by name.", {})
     steps: Annotated[list[StepKeys], IsList] = key("Views made of other views, in order.", [])
@@ -157,9 +167,14 @@ def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
         _group_sync(file),
         RestartPolicy(file.restart.attempts, file.restart.backoff, file.restart.backoff_max),
         tuple(files),
+        _lineage(file.lineage),
     )
     _check_names(pipeline)
     return pipeline
+
+
+def _lineage(keys: LineageKeys | None) -> spec.Lineage | None:
+    return None if keys is None else spec.Lineage(keys.namespace, keys.transport)
 
 
 def _group_sync(file: PipelineFile) -> spec.GroupSync | None:
