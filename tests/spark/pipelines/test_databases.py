@@ -38,6 +38,7 @@ def postgres() -> Iterator[Postgres]:
         yield running
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.spec("APP-06")
 def test_a_stream_is_joined_with_a_table_of_postgresql(stage: Stage, postgres: Postgres) -> None:
     stage.topics("orders", "priced", partitions=1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlparse
 
@@ -61,9 +61,22 @@ def columns(source: DatabaseSource) -> StructType:
     where = f"sources.{source.name}.database"
     try:
         with _cursor(source.uri, source.driver, source.options) as cursor:
-            return from_arrow_schema(_plain_schema(cursor.adbc_execute_schema(source.query)))
+            return from_arrow_schema(_plain_schema(_result_schema(cursor, source.query)))
     except ConnectionError as error:
         raise UserError(f"{where}: {error}") from None
+
+
+def _result_schema(cursor: Cursor, query: str) -> pa.Schema:
+    """Not every driver knows the columns without running the query; SQLite's types are those of
+    its values."""
+    from adbc_driver_manager import NotSupportedError
+
+    try:
+        return cursor.adbc_execute_schema(query)
+    except NotSupportedError:
+        cursor.execute(query)
+        with cursor.fetch_record_batch() as reader:
+            return reader.schema
 
 
 class DatabaseDataSource(DataSource):
@@ -160,9 +173,6 @@ def _connection(uri: str, driver: str, options: Mapping[str, str]) -> Connection
     name = driver or DRIVERS[urlparse(uri).scheme]
     if name == SQLITE:
         uri = unquote(uri.removeprefix("sqlite://"))
-    try:
-        module = import_module(f"adbc_driver_{name}.dbapi")
-    except ImportError:  # a driver that is installed as a library, or by its manifest
-        return dbapi.connect(driver=name, db_kwargs={"uri": uri, **options}, autocommit=True)
-    made: Connection = module.connect(uri, db_kwargs=dict(options), autocommit=True)
-    return made
+    with suppress(ImportError, AttributeError):  # others are installed as libraries
+        name = import_module(f"adbc_driver_{name}")._driver_path()
+    return dbapi.connect(driver=name, db_kwargs={"uri": uri, **options}, autocommit=True)

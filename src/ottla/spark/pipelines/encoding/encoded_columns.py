@@ -35,7 +35,8 @@ class SinkSchema(NamedTuple):
 
 def encoded(encoding: Encoding, frame: DataFrame, value: Column) -> Column:
     """A column as bytes; null where it is null."""
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+    import pyarrow as pa
+    from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import to_arrow_type
 
     spark_type = frame.select(value).schema[0].dataType
@@ -43,16 +44,15 @@ def encoded(encoding: Encoding, frame: DataFrame, value: Column) -> Column:
     schema = _schema(encoding, kind)
 
     def run(values: pa.Array) -> pa.Array:
-        import pyarrow as pa
-
         rows = values.to_pylist(maps_as_pydicts="strict")
         if all(row is None for row in rows):
             return pa.nulls(len(rows), pa.binary())
         encode = _encoder(encoding, schema)
         return pa.array([None if row is None else encode(row) for row in rows], pa.binary())
 
-    run.__annotations__.clear()  # Spark reads them, and cannot resolve Arrow's names
-    return arrow_udf(run, "binary", ArrowUDFType.SCALAR)(value)
+    run.__annotations__.update({"values": pa.Array, "return": pa.Array})  # Spark reads them
+    column: Column = arrow_udf(run, "binary")(value)  # type: ignore[call-overload]
+    return column
 
 
 def _schema(encoding: Encoding, kind: pa.DataType) -> SinkSchema:
