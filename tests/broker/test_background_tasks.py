@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.broker.app import task_starter
+from ottla.broker.app import TaskStarter
 from tests.fakes.virtual_loop import run
 
 
@@ -20,7 +20,7 @@ def test_work_is_begun_while_the_broker_runs() -> None:
             done.set()
 
         async with asyncio.TaskGroup() as tasks:
-            assert task_starter(tasks)(work())
+            assert TaskStarter(tasks)(work())
             await done.wait()
 
     run(story())
@@ -36,7 +36,7 @@ def test_work_that_comes_while_the_broker_ends_is_not_begun_and_nobody_is_blamed
         answers: list[object] = []
         try:
             async with asyncio.TaskGroup() as tasks:
-                spawn = task_starter(tasks)
+                spawn = TaskStarter(tasks)
                 spawn(fail())
                 try:
                     await asyncio.sleep(1)
@@ -46,5 +46,25 @@ def test_work_that_comes_while_the_broker_ends_is_not_begun_and_nobody_is_blamed
             answers.append(spawn(work()))
         assert answers == [None, None]
         assert not begun
+
+    run(story())
+
+
+def test_work_that_waits_for_what_never_comes_ends_with_the_broker() -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("work")
+
+    async def story() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            spawn = TaskStarter(tasks)
+            spawn(work())
+            await asyncio.sleep(1)
+            await spawn.cancel()
+        assert ended == ["work"]
 
     run(story())

@@ -153,21 +153,37 @@ def test_a_broker_that_stops_asks_the_controller_to_move_its_leaders_and_stops_a
 ) -> None:
     async def story() -> None:
         clock = LoopClock()
-        store = MemoryStore(Ensemble())
-        control = ControlPlane(
-            environment(store),
-            DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181", **settings}),
-            broker_links(),
-            store=store,
-            metadata=MetadataCache(ME),
-            registry=Registry(),
-            authorizer=Authorizer(),
-        )
+        control = in_cluster(settings)
         controller = Controller(*answers)
         control.channel = controller  # type: ignore[assignment]
         began = clock.mono_ms()
         await control.hand_over()
         assert len(controller.asked) == asked
         assert clock.mono_ms() - began == seconds * 1_000
+
+    run(story())
+
+
+def in_cluster(settings: dict[str, str]) -> ControlPlane:
+    store = MemoryStore(Ensemble())
+    return ControlPlane(
+        environment(store),
+        DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181", **settings}),
+        broker_links(),
+        store=store,
+        metadata=MetadataCache(ME),
+        registry=Registry(),
+        authorizer=Authorizer(),
+    )
+
+
+def test_a_controller_that_a_failure_has_ended_is_not_asked_to_move_its_own_leaders() -> None:
+    async def story() -> None:
+        control = in_cluster({})
+        controller = Controller()
+        control.channel = controller  # type: ignore[assignment]
+        control.loop.has_ended, control.loop.active_id = True, ME
+        await control.hand_over()
+        assert controller.asked == []
 
     run(story())
