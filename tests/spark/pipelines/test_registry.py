@@ -19,6 +19,7 @@ from ottla.model.errors import UserError
 from ottla.security.tls.authority import issue, make_authority
 from ottla.spark.pipelines.decoding import numbered, wire_format
 from ottla.spark.pipelines.decoding.registry import UnknownSchema, registry_client
+from ottla.spark.pipelines.restarts import is_passing
 from ottla.spark.pipelines.spec import Format, Registry
 from tests.spark.pipelines.jobs import Sent, Stage
 from tests.spark.pipelines.schema_registry import SchemaRegistry
@@ -215,8 +216,9 @@ def test_a_registry_that_does_not_answer_is_not_the_value_s_fault(
     (data,) = written(registry, "orders", V2, [{"item": "b", "n": 2, "colour": "red"}])
     format = Format("avro", V1, registry=Registry(registry.url, QUICK))
     registry.failing = True
-    with pytest.raises(ConnectionError, match="failed: the registry is starting"):
+    with pytest.raises(ConnectionError, match="failed: the registry is starting") as caught:
         decode(registry, format, data.value)
+    assert is_passing(f"ConnectionError: {caught.value}"), "the query is started again"
     registry.failing = False
     assert decode(registry, format, data.value)["item"] == "b"
 
