@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from asyncio import run as asyncio_run
 from pathlib import Path
 from random import Random
+
+import pytest
 
 from ottla.cli.metadata.tree_copy import delete_tree, is_empty, read_tree, write_tree
 from ottla.shared_state.registration import create_root_nodes, generate_broker_id
@@ -24,40 +25,34 @@ async def filled() -> MemoryStore:
     return store
 
 
-def test_every_persistent_node_is_copied_and_nothing_else(tmp_path: Path) -> None:
-    async def story() -> None:
-        source, target = await filled(), EmbeddedStore.at(tmp_path)
-        await target.start()
-        assert await is_empty(target)
-        await write_tree(target, await read_tree(source))
-        assert await read_tree(target) == await read_tree(source)
-        assert len(await target.children(paths.TOPICS)) == 700
-        assert await target.children(paths.BROKER_IDS) == []
-        assert await target.children(paths.CONFIG_CHANGES) == []
-        assert not await is_empty(target)
-        await target.close()
-
-    asyncio_run(story())
+@pytest.mark.real_loop
+async def test_every_persistent_node_is_copied_and_nothing_else(tmp_path: Path) -> None:
+    source, target = await filled(), EmbeddedStore.at(tmp_path)
+    await target.start()
+    assert await is_empty(target)
+    await write_tree(target, await read_tree(source))
+    assert await read_tree(target) == await read_tree(source)
+    assert len(await target.children(paths.TOPICS)) == 700
+    assert await target.children(paths.BROKER_IDS) == []
+    assert await target.children(paths.CONFIG_CHANGES) == []
+    assert not await is_empty(target)
+    await target.close()
 
 
-def test_broker_ids_generated_afterwards_are_new(tmp_path: Path) -> None:
-    async def story() -> None:
-        source, target = await filled(), EmbeddedStore.at(tmp_path)
-        for _ in range(5):
-            last = await generate_broker_id(source, 1_000)
-        await target.start()
-        await write_tree(target, await read_tree(source))
-        assert await generate_broker_id(target, 1_000) == last + 1
-        await target.close()
-
-    asyncio_run(story())
+@pytest.mark.real_loop
+async def test_broker_ids_generated_afterwards_are_new(tmp_path: Path) -> None:
+    source, target = await filled(), EmbeddedStore.at(tmp_path)
+    for _ in range(5):
+        last = await generate_broker_id(source, 1_000)
+    await target.start()
+    await write_tree(target, await read_tree(source))
+    assert await generate_broker_id(target, 1_000) == last + 1
+    await target.close()
 
 
-def test_a_tree_is_deleted_with_its_notifications() -> None:
-    async def story() -> None:
-        store = await filled()
-        await store.delete(f"{paths.BROKER_IDS}/1")
-        await delete_tree(store, await read_tree(store))
-        assert await is_empty(store)
-
-    asyncio_run(story())
+@pytest.mark.real_loop
+async def test_a_tree_is_deleted_with_its_notifications() -> None:
+    store = await filled()
+    await store.delete(f"{paths.BROKER_IDS}/1")
+    await delete_tree(store, await read_tree(store))
+    assert await is_empty(store)
