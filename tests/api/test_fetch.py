@@ -95,6 +95,15 @@ async def test_the_leader_epoch_of_newer_versions_is_checked() -> None:
             assert only(said).error_code is code
 
 
+async def test_an_empty_name_is_an_unknown_topic_and_not_an_unknown_id() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        asked = fields(part(0))
+        asked["topics"][0]["topic"] = ""
+        said = await side.caller.ask(API, 12, **asked)
+        assert only(said).error_code is ErrorCode.unknown_topic_or_partition
+
+
 async def test_a_topic_is_found_by_its_id_and_no_other() -> None:
     async with api_side() as side:
         await side.data.lead()

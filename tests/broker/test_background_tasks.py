@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ottla.broker.app import task_starter
+from ottla.broker.app import TaskStarter
 
 
 async def fail() -> None:
@@ -18,7 +18,7 @@ async def test_work_is_begun_while_the_broker_runs() -> None:
         done.set()
 
     async with asyncio.TaskGroup() as tasks:
-        assert task_starter(tasks)(work())
+        assert TaskStarter(tasks)(work())
         await done.wait()
 
 
@@ -31,7 +31,7 @@ async def test_work_that_comes_while_the_broker_ends_is_not_begun_and_nobody_is_
     answers: list[object] = []
     try:
         async with asyncio.TaskGroup() as tasks:
-            spawn = task_starter(tasks)
+            spawn = TaskStarter(tasks)
             spawn(fail())
             try:
                 await asyncio.sleep(1)
@@ -41,3 +41,20 @@ async def test_work_that_comes_while_the_broker_ends_is_not_begun_and_nobody_is_
         answers.append(spawn(work()))
     assert answers == [None, None]
     assert not begun
+
+
+async def test_work_that_waits_for_what_never_comes_ends_with_the_broker() -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("work")
+
+    async with asyncio.TaskGroup() as tasks:
+        spawn = TaskStarter(tasks)
+        spawn(work())
+        await asyncio.sleep(1)
+        await spawn.cancel()
+    assert ended == ["work"]

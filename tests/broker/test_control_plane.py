@@ -143,8 +143,18 @@ async def test_a_broker_that_stops_asks_the_controller_to_move_its_leaders_and_s
     settings: dict[str, str], answers: list[object], asked: int, seconds: int
 ) -> None:
     clock = LoopClock()
+    control = in_cluster(settings)
+    controller = Controller(*answers)
+    control.channel = controller  # type: ignore[assignment]
+    began = clock.mono_ms()
+    await control.hand_over()
+    assert len(controller.asked) == asked
+    assert clock.mono_ms() - began == seconds * 1_000
+
+
+def in_cluster(settings: dict[str, str]) -> ControlPlane:
     store = MemoryStore(Ensemble())
-    control = ControlPlane(
+    return ControlPlane(
         environment(store),
         DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181", **settings}),
         broker_links(),
@@ -153,9 +163,12 @@ async def test_a_broker_that_stops_asks_the_controller_to_move_its_leaders_and_s
         registry=Registry(),
         authorizer=Authorizer(),
     )
-    controller = Controller(*answers)
+
+
+async def test_a_controller_that_a_failure_has_ended_is_not_asked_to_move_its_own_leaders() -> None:
+    control = in_cluster({})
+    controller = Controller()
     control.channel = controller  # type: ignore[assignment]
-    began = clock.mono_ms()
+    control.loop.has_ended, control.loop.active_id = True, ME
     await control.hand_over()
-    assert len(controller.asked) == asked
-    assert clock.mono_ms() - began == seconds * 1_000
+    assert controller.asked == []

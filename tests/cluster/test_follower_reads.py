@@ -130,10 +130,10 @@ def test_a_client_reads_from_the_follower_of_its_rack(
     assert sent()[leader] < sent()[near] / 10
 
 
-def test_a_reader_of_a_follower_sees_every_record_across_a_change_of_leader(
+def test_scenario_26_a_reader_of_a_follower_sees_every_record_across_a_change_of_leader(
     brokers: list[BrokerProcess],
 ) -> None:
-    """Scenario 26: no gap, nothing twice."""
+    """No gap, nothing twice."""
     address = everyone(brokers)
     leader, _ = in_sync(address, TOPIC)[0]
     near = (leader + 1) % 3

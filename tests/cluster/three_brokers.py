@@ -28,6 +28,7 @@ from ottla.testing.history.replicas import differences
 from tests.cluster.load import Load, create_topic
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.cluster.proxies import Address, Proxies
+from tests.cluster.secure_cluster import ClusterSecurity
 from tests.store.zookeeper_server import Ensemble
 from tools.nodes import free_ports
 
@@ -78,9 +79,15 @@ class ThreeBrokers:
     """A cluster of three, started by `with`; every fault is healed at the end of the block."""
 
     def __init__(
-        self, ensemble: Ensemble, folder: Path, settings: Mapping[str, str] | None = None
+        self,
+        ensemble: Ensemble,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        security: ClusterSecurity | None = None,
     ) -> None:
+        """With `security` there is nothing but SASL_SSL."""
         self.ensemble = ensemble
+        self.security = security
         self.path = f"/{folder.name}"
         self.proxies = Proxies()
         self.brokers = {
@@ -91,12 +98,16 @@ class ThreeBrokers:
                     "broker.id": str(id),
                     "zookeeper.connect": f"{ensemble.address}{self.path}",
                     "metrics.port": str(free_ports(1, host_of(id))[0]),
+                    **({} if security is None else security.of_brokers),
                     **(settings or {}),
                 },
                 host=host_of(id),
             )
             for id in IDS
         }
+        if security is not None:
+            for broker in self.brokers.values():
+                broker.listeners = [f"SASL_SSL://{broker.address}"]
         self._stack = ExitStack()
         self._zookeeper = KazooClient(
             hosts=ensemble.address,
@@ -113,6 +124,8 @@ class ThreeBrokers:
             stack.callback(self._zookeeper.close)
             stack.callback(self._zookeeper.stop)
             self._route()
+            if self.security is not None:
+                self.security.add_users(f"{self.ensemble.address}{self.path}")
             for broker in self.brokers.values():
                 stack.push(broker)
                 broker.launch()
@@ -146,7 +159,8 @@ class ThreeBrokers:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(broker.address for broker in self.brokers.values())
+        addresses = [broker.address for broker in self.brokers.values()]
+        return ",".join(addresses) if self.security is None else self.security.bootstrap(addresses)
 
     def create_topic(
         self, topic: str, partitions: int | list[list[int]] = 3, **settings: str

@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 
+from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.model.ids import BrokerId
+from ottla.security.password_encoder import PasswordEncoder
 from ottla.shared_state.config_store import NOTIFICATIONS_RETAINED, ConfigStore
 from ottla.shared_state.registration import create_root_nodes
 from ottla.store import paths
@@ -189,3 +191,35 @@ async def test_settings_of_a_group_are_heard_whatever_its_name(name: str) -> Non
         await until(lambda: not one.config.groups and not late.config.groups)
         for task in running:
             task.cancel()
+
+
+async def test_passwords_are_encrypted_in_the_store_if_there_is_a_secret() -> None:
+    name = "listener.name.tls.ssl.keystore.password"
+    ensemble = Ensemble()
+    one, two, other = Broker(ensemble, 1), Broker(ensemble, 1), Broker(ensemble, 1)
+    one.configs.passwords = encoder("a secret")
+    two.configs.passwords = encoder("a newer secret", "a secret")
+    other.configs.passwords = encoder("another secret")
+    async with asyncio.TaskGroup() as tasks:
+        running = [await one.start(tasks)]
+        changed = {name: "planted", "log.cleaner.threads": "3"}
+        await one.configs.change_broker(BrokerId(1), lambda _: changed)
+        node = await one.store.get(paths.broker_config(BrokerId(1)))
+        assert node is not None
+        assert b"planted" not in node.data
+        assert one.config.broker == changed
+        running += [await two.start(tasks), await other.start(tasks)]
+        assert two.config.broker == changed
+        assert other.config.broker == {"log.cleaner.threads": "3"}
+        # A broker that cannot read a password keeps it as it is.
+        await other.configs.change_broker(
+            BrokerId(1), lambda stored: {**stored, "log.cleaner.threads": "2"}
+        )
+        await until(lambda: two.config.broker == {name: "planted", "log.cleaner.threads": "2"})
+        for task in running:
+            task.cancel()
+
+
+def encoder(secret: str, old: str = "") -> PasswordEncoder:
+    texts = {"password.encoder.secret": secret, "password.encoder.old.secret": old}
+    return PasswordEncoder.of(BrokerConfig.parse(texts), Random(1).randbytes)

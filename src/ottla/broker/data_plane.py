@@ -47,6 +47,7 @@ from ottla.replica.maintenance_loop import MaintenanceLoop
 from ottla.replica.metrics import register_gauges
 from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import HostedPartition
+from ottla.replica.producer_id_limit import PRODUCER_BYTES, ProducerIdLimit
 from ottla.replica.read import Reader
 from ottla.replica.removed_files_loop import RemovedFilesLoop
 from ottla.replica.services import ReplicaServices
@@ -121,9 +122,11 @@ class DataPlane:
         self.metadata, self.registry = metadata, registry
         self.timers = Timers(environment.clock, loop)
         threads = ThreadPool(loop, environment.pool)
+        memory = memory_shares(config.current, environment.memory_bytes)
         self._replica_environment = ReplicaEnvironment(
-            cluster.broker_id, environment.clock, threads, config.current.replica_lag_time_max_ms
-        )
+            cluster.broker_id, environment.clock, threads, config.current.replica_lag_time_max_ms,
+            producer_ids=ProducerIdLimit(memory.producer_ids // PRODUCER_BYTES),
+        )  # fmt: skip
         waiters = _waiters(self.timers, environment.clock, config.current)
         traffic = BrokerTopicMetrics(registry)
         self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)

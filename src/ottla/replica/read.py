@@ -20,7 +20,13 @@ from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
-from ottla.replica.fetch.delayed_fetch import FOLLOWERS, DelayedFetch, DelayedFollowerFetch, Done
+from ottla.replica.fetch.delayed_fetch import (
+    FOLLOWERS,
+    DelayedFetch,
+    DelayedFollowerFetch,
+    Done,
+    FollowerWaits,
+)
 from ottla.replica.fetch.follower_fetches import FollowerFetches, continues, diverging_epoch
 from ottla.replica.fetch.options import FetchOptions, Isolation
 from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
@@ -48,6 +54,8 @@ class Reader:
         """Consumers are sent to a replica of their rack, and may read from followers."""
         self._total = hosted.topic_metrics.all
         self._may_delay = True
+        self._follower_waits = FollowerWaits(hosted.waiting.fetch, hosted.environment.clock)
+        hosted.listeners.append(self._follower_waits)
 
     def fetch(
         self, requests: list[PartitionFetch], options: FetchOptions, done: Done
@@ -57,6 +65,7 @@ class Reader:
         What is returned still waits; it is to be forgotten when nobody waits for it.
         """
         if options.from_follower:
+            options = self._follower_waits.shorten(options)
             for request in requests:
                 self._record_follower_fetch(request, options)
         delayed = DelayedFetch(self, requests, options, done)
@@ -92,7 +101,8 @@ class Reader:
         if not self._would_wait(options) or self.is_ready(changes.requests, options):
             self.answer(changes.take(), options, done)
             return None
-        delayed = DelayedFollowerFetch(self, changes, options, done)
+        short = self._follower_waits.shorten(options)
+        delayed = DelayedFollowerFetch(self, changes, short, done)
         self._hosted.waiting.fetch.watch(delayed, (FOLLOWERS,))
         return delayed
 
@@ -252,7 +262,7 @@ class Reader:
 
     def _partition(self, request: PartitionFetch, options: FetchOptions) -> HostedPartition:
         """The partition to read; KafkaError with the code for the reader."""
-        if request.key.topic == UNKNOWN_TOPIC and not request.resolve_name(
+        if request.key.topic is UNKNOWN_TOPIC and not request.resolve_name(
             self._hosted.topic_names
         ):
             raise KafkaError(ErrorCode.unknown_topic_id)

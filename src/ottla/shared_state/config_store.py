@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.listener_settings import base_name
+from ottla.config.settings import Type
 from ottla.model.ids import BrokerId
+from ottla.security.password_encoder import CannotDecode, PasswordEncoder, is_encoded
 from ottla.security.sasl.scram import ScramCredentials
 from ottla.shared_state.change_notifications import (
     NumberedNotifications,
@@ -53,6 +57,8 @@ class ConfigStore:
         self.quotas: QuotaStore | None = None
         """Reads quotas, which are announced by the same notifications."""
         self.credentials = ScramCredentials()
+        self.passwords: PasswordEncoder | None = None
+        """Decodes passwords among the broker's settings, as Apache Kafka stored them."""
 
     async def load(self) -> None:
         """Read all settings. The watch is set first, so that no change is missed.
@@ -87,7 +93,12 @@ class ConfigStore:
     ) -> None:
         """The same for one broker, or with None for all."""
         entity = paths.name(paths.broker_config(broker_id))
-        await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change)
+
+        def change_encoded(stored: Overrides) -> Overrides:
+            # What cannot be decoded is kept as it is.
+            return self._encoded(change({**stored, **self._decoded(stored)}))
+
+        await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change_encoded)
         await self._load_brokers()
 
     async def change_user(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
@@ -157,12 +168,41 @@ class ConfigStore:
     async def _load_brokers(self) -> None:
         cluster_path, broker_path = paths.broker_config(None), paths.broker_config(self._broker_id)
         cluster_node, broker_node = await self._store.get_many([cluster_path, broker_path])
-        cluster = _overrides(cluster_path, cluster_node)
+        cluster = self._decoded(_overrides(cluster_path, cluster_node))
         if cluster != self._config.cluster:
             self._config.set_cluster(cluster)
-        broker = _overrides(broker_path, broker_node)
+        broker = self._decoded(_overrides(broker_path, broker_node))
         if broker != self._config.broker:
             self._config.set_broker(broker)
+
+    def _decoded(self, stored: Overrides) -> Overrides:
+        """Without the passwords that cannot be decoded."""
+        decoded = dict(stored)
+        for name, text in stored.items():
+            if not is_encoded(text) or not _is_password(name):
+                continue
+            try:
+                if self.passwords is None:
+                    raise CannotDecode("it is encrypted")
+                decoded[name] = self.passwords.decode(text)
+            except CannotDecode as error:
+                log.error("ignoring the stored dynamic setting %s: %s", name, error)
+                del decoded[name]
+        return decoded
+
+    def _encoded(self, overrides: Overrides) -> Overrides:
+        passwords = self.passwords
+        if passwords is None:
+            return overrides
+        return {
+            name: passwords.encode(text) if _is_password(name) else text
+            for name, text in overrides.items()
+        }
+
+
+def _is_password(name: str) -> bool:
+    setting = BrokerConfig.SETTINGS.get(base_name(name))
+    return setting is not None and setting.kind is Type.PASSWORD
 
 
 def _overrides(path: str, node: Node | None) -> Overrides:

@@ -7,11 +7,22 @@ from random import Random
 
 import pytest
 
-from ottla.cli.metadata.tree_copy import delete_tree, is_empty, read_tree, write_tree
+from ottla.cli.metadata.tree_copy import (
+    EPOCH_STEP,
+    TreeNode,
+    advanced,
+    delete_tree,
+    is_empty,
+    read_tree,
+    write_tree,
+)
+from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
+from ottla.shared_state.producer_ids import ProducerIds
 from ottla.shared_state.registration import create_root_nodes, generate_broker_id
 from ottla.store import paths
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import StateNode
 from ottla.store.port import Create, Op
 
 
@@ -56,3 +67,22 @@ async def test_a_tree_is_deleted_with_its_notifications() -> None:
     await store.delete(f"{paths.BROKER_IDS}/1")
     await delete_tree(store, await read_tree(store))
     assert await is_empty(store)
+
+
+@pytest.mark.real_loop
+async def test_an_older_tree_repeats_no_leader_epoch_and_no_producer_id() -> None:
+    """The logs of the brokers know elections and producers that came after it was read."""
+    source = await filled()
+    state = StateNode(BrokerId(1), LeaderEpoch(7), (BrokerId(1),), ControllerEpoch(3))
+    path = paths.partition_state(TopicPartition("t0", 0))
+    tree = [*await read_tree(source), TreeNode(path, state.encode(), 5)]
+    used = ProducerIds(source, BrokerId(1))
+    last = [await used.next() for _ in range(2_500)][-1]
+    for exported in (tree, await read_tree(source)):  # without and with reserved ids
+        target = MemoryStore(Ensemble())
+        await target.start()
+        await write_tree(target, [n for n in advanced(exported) if n.path != path])
+        assert await ProducerIds(target, BrokerId(1)).next() > last
+    [node] = [node for node in advanced(tree) if node.path == path]
+    raised = state._replace(leader_epoch=LeaderEpoch(7 + EPOCH_STEP))
+    assert StateNode.decode(node.data) == raised

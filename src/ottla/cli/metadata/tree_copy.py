@@ -7,14 +7,22 @@ A write is complete when the target has a cluster id, which comes last.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.delay.slices import sliced
+from ottla.model.ids import NO_BROKER, LeaderEpoch, ProducerId
 from ottla.store import paths
+from ottla.store.nodes import ProducerIdBlockNode, StateNode
 from ottla.store.port import Create, Delete, Op, Set, Store, in_batches
 
 READ_AT_ONCE: Final = 200
+EPOCH_STEP: Final = 100_000
+"""More elections than a partition has between an export and the import of it. Leader epochs have 31
+bits: enough for 20,000 imports."""
+PRODUCER_ID_STEP: Final = 1_000_000_000
+_IS_STATE: Final = re.compile(rf"{paths.TOPICS}/[^/]+/partitions/[0-9]+/state")
 _NOTIFICATIONS: Final = (
     paths.CONFIG_CHANGES,
     paths.ACL_CHANGES,
@@ -56,6 +64,28 @@ async def write_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
     for batch in in_batches([op for node in others for op in _creation(node)]):
         await store.multi(batch)
     await store.multi([Create(node.path, node.data) for node in nodes if node not in others])
+
+
+def advanced(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """An older tree with leader epochs and producer ids that nobody can have used since.
+
+    The logs know of elections, and of producers, that came after the tree was read. A second leader
+    of the same epoch would let replicas differ unnoticed; a second producer with the same id would
+    have its records taken for repeats.
+    """
+    block = ProducerIdBlockNode(NO_BROKER, ProducerId(0), ProducerId(0))
+    others = []
+    for node in nodes:
+        if node.path == paths.PRODUCER_ID_BLOCK:
+            block = ProducerIdBlockNode.decode(node.data)
+            continue
+        if _IS_STATE.fullmatch(node.path):
+            state = StateNode.decode(node.data)
+            epoch = LeaderEpoch(state.leader_epoch + EPOCH_STEP)
+            node = node._replace(data=state._replace(leader_epoch=epoch).encode())
+        others.append(node)
+    block = block._replace(last=ProducerId(block.last + PRODUCER_ID_STEP))
+    return [*others, TreeNode(paths.PRODUCER_ID_BLOCK, block.encode(), 0)]
 
 
 async def delete_tree(store: Store, nodes: Sequence[TreeNode]) -> None:

@@ -9,7 +9,7 @@ import typer
 from ottla.cli.argument_parsing import offset_spec, shown_time, topic_partitions
 from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
-from ottla.cli.console import Table, failures, show
+from ottla.cli.console import Table, failures, show, show_outcomes
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
@@ -55,8 +55,8 @@ def list_(
         (one.topic, one.partition, found.offset, shown_time(found.timestamp))
         for one, found in outcomes.succeeded.items()
     ]
-    show(Table("offsets", ("topic", "partition", "offset", "timestamp"), rows), as_json=as_json)
-    return failures(outcomes.failed)
+    found = Table("offsets", ("topic", "partition", "offset", "timestamp"), rows)
+    return show_outcomes(found, failed=outcomes.failed, as_json=as_json)
 
 
 def expanded(

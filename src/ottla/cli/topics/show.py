@@ -11,7 +11,7 @@ from ottla.cli.argument_parsing import matching
 from ottla.cli.argument_parsing import pattern as read_pattern
 from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
-from ottla.cli.console import Table, failures, show
+from ottla.cli.console import Table, show_outcomes
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
 from ottla.client.admin import Resource, Topic
@@ -100,8 +100,7 @@ def describe(
                 wait=forever(),
             )
         tables, failed = _tables(admin, names, only)
-    show(*tables, as_json=as_json)
-    return failures(failed)
+    return show_outcomes(*tables, failed=failed, as_json=as_json)
 
 
 class Only(NamedTuple):
