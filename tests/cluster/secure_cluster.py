@@ -86,6 +86,11 @@ class ClusterSecurity:
         }
 
     @property
+    def as_open_as_before(self) -> dict[str, str]:
+        """Rules that let those without a login do everything, brokers among them."""
+        return {**self.in_force, "super.users": f"User:{BROKER};User:{CLIENT};User:ANONYMOUS"}
+
+    @property
     def in_force(self) -> dict[str, str]:
         """Rules that let nobody else do anything."""
         return {

@@ -88,6 +88,7 @@ COMMANDS: Final = (
     Command(("quotas", "list"), "ottla.cli.quotas.commands:list_"),
     Command(("quotas", "remove"), "ottla.cli.quotas.commands:remove"),
     Command(("quotas", "set"), "ottla.cli.quotas.commands:set_"),
+    Command(("reassign", "cancel"), "ottla.cli.reassign.commands:cancel"),
     Command(("reassign", "execute"), "ottla.cli.reassign.commands:execute"),
     Command(("reassign", "plan"), "ottla.cli.reassign.plan:plan"),
     Command(("reassign", "verify"), "ottla.cli.reassign.commands:verify"),
