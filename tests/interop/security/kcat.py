@@ -52,5 +52,5 @@ def _kcat(access: Access, *words: str, stdin: str = "") -> subprocess.CompletedP
 
 
 def _error(done: subprocess.CompletedProcess[str]) -> str:
-    found = _ERROR.search(done.stderr)
-    return found[0] if found else done.stderr.strip()
+    found: list[str] = _ERROR.findall(done.stderr)
+    return found[-1] if found else done.stderr.strip()

@@ -13,7 +13,15 @@ from typing import Any, Final
 import ottla
 import ottla.aio
 from ottla.model.errors import AuthenticationFailed, KafkaError
-from tests.interop.security.cells import BEARER, KERBEROS, Access, Cell, Job, Outcome
+from tests.interop.security.cells import (
+    BEARER,
+    KERBEROS,
+    NO_EXCEPTION,
+    Access,
+    Cell,
+    Job,
+    Outcome,
+)
 from tests.interop.security.site import OPEN, our_config
 
 WAIT_S: Final = 30.0
@@ -324,6 +332,8 @@ async def _async_attempt(part: AsyncPart, job: Job) -> str:
     try:
         async with asyncio.timeout(WAIT_S):
             await part(job)
+    except TimeoutError:
+        return NO_EXCEPTION
     except Exception as error:
         return name_of(error)
     return "ok"
