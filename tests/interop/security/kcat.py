@@ -13,7 +13,7 @@ from tests.interop.security.site import OPEN, USER
 from tests.skips import skip_without
 
 WAIT_S: Final = 60
-_ERROR: Final = re.compile(r"(?:Local|Broker|error): [A-Z][\w ]+\w")
+_ERROR: Final = re.compile(r"(?:Local|Broker|response error): [A-Z][\w ]+\w")
 
 
 def run(jobs: Iterable[Job]) -> dict[Cell, Outcome]:
