@@ -59,12 +59,11 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
         async for key in in_slices(keys)
     ]
     if batch:
-        return _batch(
-            [
-                coordinator._replace(message=coordinator.message or "")
-                for coordinator in coordinators
-            ]
-        )
+        fields = [
+            _of_batch(coordinator._replace(message=coordinator.message or ""))
+            async for coordinator in in_slices(coordinators)
+        ]
+        return {"throttle_time": 0, "coordinators": fields}
     [coordinator] = coordinators
     return _single(coordinator._replace(message=MESSAGES[coordinator.code]))
 
@@ -93,15 +92,14 @@ def _single(coordinator: CoordinatorLookup) -> Fields:
     }
 
 
-def _batch(results: list[CoordinatorLookup]) -> Fields:
-    fields = ({**_single(result), "key": result.key} for result in results)
-    return {"throttle_time": 0, "coordinators": list(fields)}
+def _of_batch(coordinator: CoordinatorLookup) -> Fields:
+    return {**_single(coordinator), "key": coordinator.key}
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     keys = request.coordinator_keys or ()
-    batch = _batch([CoordinatorLookup(key, NOWHERE, code, message) for key in keys])
-    return {**_single(CoordinatorLookup("", NOWHERE, code, message)), **batch}
+    batch = [_of_batch(CoordinatorLookup(key, NOWHERE, code, message)) for key in keys]
+    return {**_single(CoordinatorLookup("", NOWHERE, code, message)), "coordinators": batch}
 
 
 API = Api(KEY, "FindCoordinator", range(0, 7), find_coordinator, refuse)

@@ -155,6 +155,8 @@ class ControlPlane:
         config = self._config.current
         if config.zookeeper_connect is None or not config.controlled_shutdown_enable:
             return
+        if self.loop.has_ended and self.loop.active_id == self.registration.broker_id:
+            return  # this broker is the controller, and a failure has ended it: others elect
         attempts = config.controlled_shutdown_max_retries
         for attempt in range(attempts):
             if attempt:
