@@ -39,6 +39,7 @@ from tests.kdc import need_gssapi
 from tests.spark.pipelines.jobs import Stage
 
 pytestmark = [pytest.mark.spec("SEC-01", "SEC-05"), pytest.mark.timeout(300)]
+WAIT_S = 30.0
 
 
 @pytest.fixture(scope="module", params=["ottla", pytest.param("kafka", marks=pytest.mark.slow)])
@@ -68,6 +69,11 @@ def ours(access: Access) -> dict[str, str]:
     return {f"kafka.{name}": text for name, text in our_config(access).items()}
 
 
+def send(access: Access) -> None:
+    with ottla.Producer(config=our_config(access)) as producer:
+        producer.send(OPEN, b"a value").result(WAIT_S)
+
+
 # Not GSSAPI: Spark's Python workers have the KRB5_CONFIG that Spark was started with.
 @pytest.mark.parametrize("mechanism", [name for name in FAULTS if name != KERBEROS])
 def test_our_source_and_sink_log_in_and_show_no_secret(
@@ -89,6 +95,7 @@ def test_our_source_and_sink_log_in_and_show_no_secret(
 def test_our_source_and_sink_stream_with_a_login(
     site: Site, spark: SparkSession, tmp_path: Path
 ) -> None:
+    send(site.access(SCRAM_512))
     options = ours(site.access(SCRAM_512))
     stream = spark.readStream.format("ottla").options(**options).option("subscribe", OPEN)
     rows = stream.option("startingOffsets", "earliest").load().where("value is not null")
@@ -149,6 +156,7 @@ def test_a_pipeline_logs_in_and_its_plan_shows_no_secret(
     site: Site, spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     access = site.access(SCRAM_512)
+    send(access)
     (tmp_path / "password.txt").write_text(access.password)
     options = LOGIN_OPTIONS.format(authority=access.authority).replace("\n", "")
     text = PIPELINE.format(bootstrap=access.bootstrap, folder=tmp_path, options=options)
