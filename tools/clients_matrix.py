@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.conftest import CLIENTS
-from tests.interop.security.cells import CANNOT, FAULTS, Cell, Outcome, recorded
+from tests.interop.security.cells import CANNOT, DIFFERENT, FAULTS, Cell, Outcome, recorded
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCUMENT: Final = ROOT / "docs" / "clients-matrix.md"
@@ -42,8 +42,8 @@ SECURITY_HEAD: Final = """# Clients and logins
 
 Written by `python -m tools.clients_matrix` from the cells of `tests/interop/security`. Each cell
 is a test: `make interop` and `make spark` run them against Ottla, `make soak` against Apache Kafka
-4.x, which refuses every client with the same exceptions. How to set these up:
-[security.md](security.md).
+4.x. The exceptions are those that clients get from both; the differences are at the end. How to set
+these up: [security.md](security.md).
 
 ## Logs in, writes, reads in a group
 """
@@ -54,6 +54,8 @@ The exception or error code that a producer gets and, where it is another one, t
 gets. Certificates are the broker's for TLS, the client's for mTLS. A wrong key or an unknown
 principal of Kerberos is refused by the KDC, before a client reaches the broker. Spark's connector
 joins no group: its missing rule is that of the topic.
+"""
+DIFFERENT_HEAD: Final = """## Where Ottla differs
 """
 
 
@@ -81,6 +83,11 @@ def security_document() -> str:
     table = recorded()
     for mechanism in FAULTS:
         lines += [f"### {mechanism}", "", *refusal_table(mechanism, table), ""]
+    lines += [DIFFERENT_HEAD]
+    lines += [
+        f"- {cell}: {refusal(each.outcome)} instead. {each.reason}."
+        for cell, each in DIFFERENT.items()
+    ]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

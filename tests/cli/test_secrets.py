@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from collections.abc import Iterator
@@ -44,6 +45,15 @@ KEY_LINE: Final = MADE.alice.key_pem().decode().splitlines()[1]
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     with Broker(SETTINGS) as running:
+        login = {
+            "bootstrap.servers": running.bootstrap_servers,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "alice",
+            "sasl.password": PLANTED,
+        }
+        with ottla.Admin(config={**login, **trust(MADE.authority)}) as admin:
+            admin.create_topic("described")
         yield running
 
 
@@ -77,7 +87,7 @@ COMMANDS: Final = (
     "cluster describe --json",
     "doctor --json",
     "topics create t",
-    "topics describe t --json",
+    "topics describe described --json",
     "groups list --json",
     "kafka-configs.sh --describe --all --entity-type brokers --entity-name 0",
     "kafka-configs.sh --describe --entity-type users",
@@ -145,6 +155,32 @@ def test_profiles_hide_secrets(
     check(shown.out + shown.err)
     stored = json.loads((tmp_path / "ottla" / "profiles.json").read_text())
     assert stored["profiles"]["prod"]["sasl.password"] == PLANTED
+
+
+def test_a_profile_with_a_login_is_used_by_every_command(
+    broker: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("PASSWORD_OF_ALICE", PLANTED)
+    texts = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "alice",
+        "sasl.password": "${env:PASSWORD_OF_ALICE}",
+        **trust(MADE.authority),
+    }
+    sets = [word for pair in texts.items() for word in ("--set", "=".join(pair))]
+    assert run(["profile", "add", "secure", "-b", broker.bootstrap_servers, *sets]) == 0
+    for command in ("topics create of-profile", "topics list --json", "produce of-profile"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a value\n")))
+        assert run(["--profile", "secure", *command.split()]) == 0
+    assert PLANTED not in (tmp_path / "ottla" / "profiles.json").read_text()
+    shown = capfd.readouterr()
+    assert "of-profile" in shown.out
+    check(shown.out + shown.err)
 
 
 @pytest.mark.parametrize(

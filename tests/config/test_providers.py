@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.profile.cluster import resolved
-from ottla.config.properties import load, parse
+from ottla.config.properties import load, parse, read_client_file
 from ottla.config.providers import resolve
 from ottla.model.errors import UserError
 
@@ -99,3 +99,20 @@ def test_a_handler_of_one_listener_is_warned_of() -> None:
     name = "listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class"
     [warning] = load(None, sets=[f"{name}={handler}"]).warnings
     assert warning.startswith(f"{name} has no effect: no class is loaded by name")
+
+
+def test_the_jaas_file_of_kafkas_scripts_is_used_unless_a_setting_names_another(
+    tmp_path: Path,
+) -> None:
+    name = "java.security.auth.login.config"
+    environment = {"KAFKA_OPTS": f"-Xmx1g '-D{name}=/etc/kafka jaas.conf' -Dother=x"}
+    loaded = load(None, environment=environment)
+    assert loaded.config.java_security_auth_login_config == "/etc/kafka jaas.conf"
+    assert loaded.warnings == []
+    explicit = load(None, environment=environment, sets=[f"{name}=/other.conf"])
+    assert explicit.config.java_security_auth_login_config == "/other.conf"
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_SSL\n")
+    assert read_client_file(file, environment)[name] == "/etc/kafka jaas.conf"
+    with pytest.raises(UserError, match="KAFKA_OPTS"):
+        load(None, environment={"KAFKA_OPTS": "-D'x"})

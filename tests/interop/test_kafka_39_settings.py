@@ -31,6 +31,9 @@ STORE_PASSWORD: Final = "store-secret"
 NEWER_PASSWORD: Final = "newer-secret"
 START_S: Final = 120
 WAIT_S: Final = 30.0
+# For the same names: Kafka accepts no others in the place of a certificate.
+NEWER: Final = issue(certificates().authority, "broker", time.time(), hosts=HOSTS)
+SERIAL: Final = f"{NEWER.certificate.serial_number:X}"
 
 
 class Installation(NamedTuple):
@@ -52,7 +55,7 @@ class Installation(NamedTuple):
         }
 
     def certificate(self) -> str:
-        """The subject that the listener shows, or nothing while it does not listen."""
+        """What the listener shows, or nothing while it does not listen."""
         context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
         try:
             with (
@@ -124,8 +127,7 @@ def write_stores(folder: Path) -> None:
         "-storetype", "JKS",
     )  # fmt: skip
     key_store(folder, "broker", made.broker, STORE_PASSWORD)
-    newer = issue(made.authority, "newer", time.time(), hosts=HOSTS)
-    key_store(folder, "newer", newer, NEWER_PASSWORD)
+    key_store(folder, "newer", NEWER, NEWER_PASSWORD)
 
 
 def key_store(folder: Path, name: str, issued: Issued, password: str) -> None:
@@ -134,7 +136,7 @@ def key_store(folder: Path, name: str, issued: Issued, password: str) -> None:
     authority = certificates().authority.certificate
     encryption = BestAvailableEncryption(password.encode())
     data = pkcs12.serialize_key_and_certificates(
-        name.encode(), issued.key, issued.certificate, [authority], encryption
+        b"broker", issued.key, issued.certificate, [authority], encryption
     )
     (folder / f"{name}.p12").write_bytes(data)
     keytool(
@@ -198,10 +200,11 @@ def test_a_secure_kafka_39_is_replaced_with_its_own_settings_users_and_acls(
             admin.incremental_alter_configs({Resource.broker(0): changes}).all()
         with ottla.Producer(config=made.client("alice")) as producer:
             producer.send("orders", b"written to Kafka").result(WAIT_S)
-        assert "newer" in made.certificate()
+        assert SERIAL in made.certificate()
     command = [sys.executable, "-m", "ottla", "serve", str(made.properties)]
     with running(made, command, made.folder / "ottla.txt") as output:
-        assert "newer" in made.certificate(), "its store has a password that Kafka encrypted"
+        wait_for(lambda: " ready on " in output.read_text(), START_S, "the end of its start")
+        assert SERIAL in made.certificate(), "its store has a password that Kafka encrypted"
         check_access(made)
         with ottla.Producer(config=made.client("alice")) as producer:
             producer.send("orders", b"written to Ottla").result(WAIT_S)

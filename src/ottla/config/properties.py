@@ -7,6 +7,7 @@ the file; values may stand elsewhere (`providers`). Never logs: warnings are ret
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,6 +20,7 @@ from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
 PREFIX: Final = "OTTLA_"
+JAAS_FILE: Final = "java.security.auth.login.config"
 NO_SETTINGS: Final = frozenset(
     {
         "OTTLA_BOOTSTRAP_SERVER",
@@ -49,6 +51,7 @@ def load(
 ) -> Loaded:
     """Combine the sources and check the result; a UserError names the invalid setting."""
     combined = {
+        **from_kafka_opts(environment or {}),
         **(read_file(path) if path else {}),
         **from_environment(environment or {}),
         **from_sets(sets),
@@ -83,7 +86,8 @@ def warnings_of_access(config: BrokerConfig) -> Iterator[str]:
 
 def read_client_file(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """The settings in a client's file, with the values that they refer to."""
-    return resolve(read_file(path), environment, parse)
+    texts = {**from_kafka_opts(environment), **read_file(path)}
+    return resolve(texts, environment, parse)
 
 
 def read_file(path: Path) -> dict[str, str]:
@@ -112,6 +116,16 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.startswith(PREFIX) and name not in NO_SETTINGS
     }
+
+
+def from_kafka_opts(environment: Mapping[str, str]) -> dict[str, str]:
+    """The JAAS file that `KAFKA_OPTS` names: where Kafka's scripts look for Java's properties."""
+    try:
+        words = shlex.split(environment.get("KAFKA_OPTS", ""))
+    except ValueError as error:
+        raise UserError(f"KAFKA_OPTS: {error}") from None
+    options = (word.removeprefix("-D").partition("=") for word in words if word.startswith("-D"))
+    return {name: value for name, _, value in options if name == JAAS_FILE}
 
 
 def from_sets(sets: Iterable[str]) -> dict[str, str]:

@@ -77,6 +77,24 @@ class Outcome(NamedTuple):
 
 
 DONE: Final = Outcome("ok", "ok")
+NO_EXCEPTION: Final = "no exception in 30 s"
+
+
+class Difference(NamedTuple):
+    """What a client gets from Ottla instead, and why."""
+
+    outcome: Outcome
+    reason: str
+
+
+DIFFERENT: Final[Mapping[Cell, Difference]] = {
+    Cell("aiokafka", BEARER, EXPIRED_TOKEN): Difference(
+        Outcome("KafkaConnectionError", "KafkaConnectionError"),
+        "aiokafka goes on as if it was logged in. Apache Kafka answers its next request with an "
+        "empty reply, after which aiokafka waits for ever; Ottla closes the connection",
+    )
+}
+"""The cells with another outcome than from Apache Kafka."""
 
 
 class Access(NamedTuple):
@@ -112,6 +130,12 @@ def cells(client: str) -> list[Cell]:
         if mechanism not in CANNOT[client]
         for fault in (LOGIN, *faults)
     ]
+
+
+def expected(kind: str) -> dict[Cell, Outcome]:
+    """From `ottla` or `kafka`."""
+    differences = {cell: each.outcome for cell, each in DIFFERENT.items()}
+    return recorded() | (differences if kind == "ottla" else {})
 
 
 def recorded() -> dict[Cell, Outcome]:

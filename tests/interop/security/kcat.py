@@ -13,7 +13,7 @@ from tests.interop.security.site import OPEN, USER
 from tests.skips import skip_without
 
 WAIT_S: Final = 60
-_ERROR: Final = re.compile(r"(?:Local|Broker|error): [A-Z][\w ]+\w")
+_ERROR: Final = re.compile(r"(?:Local|Broker|response error): [A-Z][\w ]+\w")
 
 
 def run(jobs: Iterable[Job]) -> dict[Cell, Outcome]:
@@ -52,5 +52,5 @@ def _kcat(access: Access, *words: str, stdin: str = "") -> subprocess.CompletedP
 
 
 def _error(done: subprocess.CompletedProcess[str]) -> str:
-    found = _ERROR.search(done.stderr)
-    return found[0] if found else done.stderr.strip()
+    found: list[str] = _ERROR.findall(done.stderr)
+    return found[-1] if found else done.stderr.strip()

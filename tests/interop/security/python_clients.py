@@ -1,21 +1,39 @@
-"""The cells of clients that are used from Python: librdkafka's, kafka-python, aiokafka and ours."""
+"""The cells of clients that are used from Python: librdkafka's, kafka-python, aiokafka and ours.
+
+Each client runs in a process of its own: one that is refused may leave sockets and tasks behind.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
+import pickle
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Final
 
 import ottla
 import ottla.aio
 from ottla.model.errors import AuthenticationFailed, KafkaError
-from tests.interop.security.cells import BEARER, KERBEROS, Access, Cell, Job, Outcome
+from tests.interop.security.cells import (
+    BEARER,
+    KERBEROS,
+    NO_EXCEPTION,
+    Access,
+    Cell,
+    Job,
+    Outcome,
+)
 from tests.interop.security.site import OPEN, our_config
 
+ROOT: Final = Path(__file__).resolve().parents[3]
 WAIT_S: Final = 30.0
 AT_ONCE: Final = 6
 _PHRASES: Final = {
@@ -324,6 +342,8 @@ async def _async_attempt(part: AsyncPart, job: Job) -> str:
     try:
         async with asyncio.timeout(WAIT_S):
             await part(job)
+    except TimeoutError:
+        return NO_EXCEPTION
     except Exception as error:
         return name_of(error)
     return "ok"
@@ -336,3 +356,27 @@ PYTHON_CLIENTS: Final[Mapping[str, Callable[[Iterable[Job]], dict[Cell, Outcome]
     "ottla": ours,
     "ottla.aio": ours_async,
 }
+
+
+def run(client: str, jobs: Iterable[Job]) -> dict[Cell, Outcome]:
+    """All of these cells of a client."""
+    listed = list(jobs)
+    command = [sys.executable, "-W", "ignore", "-m", __spec__.name, client]
+    done = subprocess.run(
+        command, input=pickle.dumps(listed), capture_output=True, cwd=ROOT, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    *_, answer = done.stdout.splitlines()
+    outcomes = (Outcome(*parts) for parts in json.loads(answer))
+    return dict(zip((job.cell for job in listed), outcomes, strict=True))
+
+
+def main(client: str) -> None:
+    jobs: list[Job] = pickle.load(sys.stdin.buffer)
+    found = PYTHON_CLIENTS[client](jobs)
+    print(json.dumps([found[job.cell] for job in jobs]), flush=True)
+    os._exit(0)  # without waiting for threads of clients that were refused
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

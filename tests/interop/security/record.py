@@ -13,9 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.interop.security import java, kcat
+from tests.interop.security import java, kcat, python_clients
 from tests.interop.security.cells import CANNOT, OUTCOMES, SPARK, Cell, Outcome, cells, recorded
-from tests.interop.security.python_clients import PYTHON_CLIENTS
 from tests.interop.security.site import Site, secure_site
 
 
@@ -30,7 +29,7 @@ def outcomes(client: str, site: Site) -> dict[Cell, Outcome]:
         from tests.interop.security import spark_connector
 
         return spark_connector.run_alone(site, jobs)
-    return PYTHON_CLIENTS[client](jobs)
+    return python_clients.run(client, jobs)
 
 
 def main(args: Sequence[str]) -> int:

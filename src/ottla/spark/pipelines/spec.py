@@ -58,7 +58,7 @@ class Source:
     """One view, read from topics. What does not decode goes to `dead_letter`, if there is one."""
 
     name: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     format: Format = field(default_factory=Format)
     watermark: Watermark | None = None
     dead_letter: str | None = None
@@ -78,7 +78,7 @@ class FileSource:
     kind: str
     path: str
     schema: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     watermark: Watermark | None = None
     is_table: bool = False
     refresh_ms: int | None = None
@@ -190,7 +190,7 @@ class TopicTarget:
     value: str | Encoding = "json"
     headers: Mapping[str, str] | str = field(default_factory=dict)
     partition: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class FilesTarget:
     path: str
     partition_by: tuple[str, ...] = ()
     kind: str = "parquet"
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class Pipeline:
     sources: tuple[Source, ...]
     steps: tuple[Step, ...]
     sinks: tuple[Sink, ...]
-    spark: Mapping[str, str] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     group_sync: GroupSync | None = None
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     files: tuple[FileSource | DatabaseSource, ...] = ()
