@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.delay.slices import sliced
 from ottla.model.ids import NO_BROKER, LeaderEpoch, ProducerId
 from ottla.store import paths
 from ottla.store.nodes import ProducerIdBlockNode, StateNode
-from ottla.store.port import Create, Delete, Op, Set, Store
+from ottla.store.port import Create, Delete, Op, Set, Store, in_batches
 
 READ_AT_ONCE: Final = 200
-BATCH_OPS: Final = 500
-BATCH_BYTES: Final = 500_000
-"""ZooKeeper closes the connection on a request of a megabyte."""
-OP_BYTES: Final = 80
 EPOCH_STEP: Final = 100_000
 """More elections than a partition has between an export and the import of it. Leader epochs have 31
 bits: enough for 20,000 imports."""
@@ -65,7 +61,7 @@ async def read_tree(store: Store) -> list[TreeNode]:
 
 async def write_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
     others = [node for node in nodes if node.path != paths.CLUSTER_ID]
-    for batch in _batches([op for node in others for op in _creation(node)]):
+    for batch in in_batches([op for node in others for op in _creation(node)]):
         await store.multi(batch)
     await store.multi([Create(node.path, node.data) for node in nodes if node not in others])
 
@@ -103,7 +99,7 @@ async def delete_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
         for name in await store.children(parent)
     ]
     ops: list[Op] = [Delete(node.path) for node in sorted(left, reverse=True)]
-    for batch in _batches(ops):
+    for batch in in_batches(ops):
         await store.multi(batch)
 
 
@@ -123,17 +119,3 @@ def _creation(node: TreeNode) -> list[Op]:
     if node.path == paths.BROKER_SEQUENCE:  # its version counts the broker ids generated so far
         ops += [Set(node.path, node.data)] * node.version
     return ops
-
-
-def _batches(ops: Sequence[Op]) -> Iterator[list[Op]]:
-    batch: list[Op] = []
-    size = 0
-    for op in ops:
-        bytes_ = OP_BYTES + len(op.path) + (len(op.data) if isinstance(op, Create | Set) else 0)
-        if batch and (len(batch) == BATCH_OPS or size + bytes_ > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(op)
-        size += bytes_
-    if batch:
-        yield batch
