@@ -99,7 +99,8 @@ class Orders(Example):
         rows = self.rows()
         assert Counter(row["id"] for row in rows) == Counter(self._ids)
         prices = {Decimal(row["total"]) / row["n"] for row in rows if row["n"]}
-        assert prices == {Decimal("2.5"), Decimal(3)}, "of before and after the reload"
+        assert prices <= {Decimal("2.5"), Decimal(3)}
+        assert Decimal(3) in prices, "the price of after the change"
         assert len(read(self.servers, "orders-dead")) == self._unknown
         table = load_catalog("ottla", **catalog_beside(f"{self.folder}/lake/orders")).load_table(
             "shop.orders"
