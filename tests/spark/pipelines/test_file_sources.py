@@ -26,6 +26,7 @@ def file(folder: Path) -> Path:
         name: files
         checkpoint: {folder}/checkpoints
         trigger: once
+        lineage: {{transport: {{type: file, log_file_path: "{folder}/events", append: true}}}}
         sources:
           orders: {{csv: "{folder}/orders", schema: "item STRING, n INT"}}
           items:
@@ -71,6 +72,12 @@ def test_files_are_read_once_joined_with_a_table_of_files_and_written(
     assert totals(tmp_path) == [("ink", 5), ("pen", 6)]
     written = [part.read_text() for part in (tmp_path / "out/csv").glob("*.csv")]
     assert sorted(written) == ["item,total\nink,5\n", "item,total\npen,6\n"]
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert [one["eventType"] for one in events] == ["START", "COMPLETE"] * 2
+    assert {one["name"] for one in events[-1]["inputs"]} == {
+        f"{tmp_path}/orders",
+        f"{tmp_path}/items.json",
+    }
 
 
 def test_a_running_join_sees_a_table_as_it_was_loaded_until_it_is_loaded_again(

@@ -63,3 +63,10 @@ def test_rows_marked_as_deleted_delete_their_keys(tmp_path: Path) -> None:
     found = lake._catalog().load_table("lake.t").scan().to_arrow()
     assert found.to_pylist() == [{"k": "b", "v": 3}]
     assert lake.has(1)
+
+
+def test_a_table_is_created_with_its_partitions_in_one_commit(tmp_path: Path) -> None:
+    target = TableTarget("iceberg", str(tmp_path / "t"), "lake.t", partition_by=("v",))
+    table = IcebergLake(target, "q")._table(SCHEMA)
+    assert [field.name for field in table.spec().fields] == ["v"]
+    assert len(table.metadata.metadata_log) == 0, "no earlier state that a reader could see"
