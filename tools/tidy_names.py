@@ -19,7 +19,7 @@ from tools.tidy import Fault, Module
 
 FOLDER_MODULES: Final = 25
 SMALL_LINES: Final = 60
-SMALL_MODULES: Final = 55  # may only fall
+SMALL_MODULES: Final = 54  # may only fall
 ANY_USES: Final = 62  # may only fall: `Any` is for decode boundaries, in named aliases
 ONE_FILE_EACH: Final = ("src/ottla/api", "src/ottla/cli")  # one file per API, one per command
 
