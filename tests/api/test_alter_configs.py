@@ -11,7 +11,7 @@ from ottla.api.alter_configs import API
 from ottla.api.config_resources import ConfigKind
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane
 
 

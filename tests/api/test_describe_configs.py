@@ -10,7 +10,7 @@ from ottla.api.config_resources import ConfigKind
 from ottla.api.describe_configs import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane
 
 

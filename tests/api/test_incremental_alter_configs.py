@@ -12,7 +12,7 @@ from ottla.api.incremental_alter_configs import API
 from ottla.config.changes import AlterOperation
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane
 
 SET, DELETE, APPEND, SUBTRACT = AlterOperation

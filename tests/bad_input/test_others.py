@@ -10,7 +10,8 @@ import pytest
 from ottla.api import APIS
 from ottla.model.errors import ErrorCode
 from ottla.protocol.schema import MessageKind, fields_of, message
-from tests.asking import (
+from tests.bad_input.conftest import MakeTopic
+from tests.raw_requests import (
     CREATE_TOPICS,
     DELETE_TOPICS,
     FETCH,
@@ -23,7 +24,6 @@ from tests.asking import (
     fetched,
     produced,
 )
-from tests.bad_input.conftest import MakeTopic
 
 Lines = Callable[[], list[str]]
 CREATE_PARTITIONS: Final = 37

@@ -15,7 +15,8 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
-from tests.asking import (
+from tests.bad_input.conftest import BrokerOnClock, MakeTopic
+from tests.raw_requests import (
     API_VERSIONS,
     FETCH,
     METADATA,
@@ -25,7 +26,6 @@ from tests.asking import (
     fetch_fields,
     produced,
 )
-from tests.bad_input.conftest import BrokerOnClock, MakeTopic
 
 Lines = Callable[[], list[str]]
 MOST: Final = b"\x7f\xff\xff\xff"

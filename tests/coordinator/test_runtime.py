@@ -14,9 +14,9 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker
 from ottla.protocol.records.header import CorruptBatch
-from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.coordinator.group.group_members import joined
 from tests.coordinator.group.scene import code_of
+from tests.coordinator.group_coordinator import OFFSETS, coordinating
 from tests.fakes.data_side import ME, OTHER, wanted
 from tests.fakes.forgetting_disk import ForgettingDisk
 

@@ -17,8 +17,8 @@ from ottla.api import APIS
 from ottla.protocol import wire
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.schema import Field, MessageKind, fields_of, message
-from tests.asking import batch
 from tests.bad_input.batches import DAMAGED
+from tests.raw_requests import batch
 
 TOPICS: Final = (
     "t0", "t1", "t2", "t0", "__consumer_offsets", "nobody", "", "..", "t0\0", "é", "x" * 300, "0",

@@ -16,7 +16,7 @@ from ottla.protocol import wire
 from ottla.protocol.encode import writer_of
 from ottla.protocol.length_check import skip_tags
 from ottla.protocol.schema import Entity, MessageKind, fields_of, message, versions
-from tests.asking import Line
+from tests.raw_requests import Line
 
 KEYS: Final = {
     "".join(part.capitalize() for part in name.split("_")): key for key, name in api_key_map.items()
