@@ -42,7 +42,7 @@ from tests.api.allowed import (
 from tests.api.allowed_control import asked
 from tests.api.allowed_groups import COMMIT, beat
 from tests.api.allowed_txns import TXN, begin
-from tests.asking import batch, fetch_fields, produce_fields
+from tests.raw_requests import batch, fetch_fields, produce_fields
 
 pytestmark = pytest.mark.spec("SEC-04")
 

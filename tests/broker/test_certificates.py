@@ -19,9 +19,9 @@ from ottla.net.tls import connection as tls_connection
 from ottla.protocol import wire
 from ottla.security.tls.authority import Issued, issue
 from ottla.testing import Broker
-from tests.asking import API_VERSIONS, PRODUCE, Line, batch, create_topics, produce_fields
 from tests.cluster.process import wait_for
 from tests.fakes.certificates import HOSTS, certificates, client_context
+from tests.raw_requests import API_VERSIONS, PRODUCE, Line, batch, create_topics, produce_fields
 from tools.nodes import free_ports
 
 CLIENTS: Final = 6

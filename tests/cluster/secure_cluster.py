@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.security.tls.authority import issue, make_authority
-from tests.asking import Line
 from tests.cluster.load import Bootstrap
+from tests.raw_requests import Line
 from tests.store.zookeeper_server import Ensemble, zookeeper_ensemble
 
 DIGEST: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"

@@ -18,6 +18,7 @@ from ottla.spark.pipelines.preflight import findings
 from ottla.spark.pipelines.spec import FileSource, FilesTarget
 from ottla.spark.pipelines.views import Views
 from tests.fakes.manual_time import ManualClock
+from tests.spark.pipelines.arriving_files import put
 
 
 def file(folder: Path) -> Path:
@@ -43,13 +44,6 @@ def file(folder: Path) -> Path:
             csv: {{path: "{folder}/out/csv", options: {{header: true}}}}
     """)
     return path
-
-
-def put(folder: Path, name: str, text: str) -> None:
-    """As the guide says: written elsewhere, then renamed."""
-    folder.mkdir(exist_ok=True)
-    (folder.parent / f"{name}.new").write_text(text)
-    (folder.parent / f"{name}.new").rename(folder / name)
 
 
 def totals(folder: Path) -> list[tuple[str, int]]:

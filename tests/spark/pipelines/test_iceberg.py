@@ -10,7 +10,7 @@ from pyiceberg.catalog import load_catalog
 from ottla.spark.pipelines.lake.changes import DELETED, catalog_beside
 from ottla.spark.pipelines.lake.iceberg import IcebergLake
 from ottla.spark.pipelines.spec import TableTarget
-from tests.spark.pipelines.test_delta import SCHEMA, part
+from tests.spark.pipelines.parquet_parts import SCHEMA, part
 
 
 def test_each_query_has_its_own_batches_and_others_find_the_table(tmp_path: Path) -> None:

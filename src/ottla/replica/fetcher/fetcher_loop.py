@@ -28,7 +28,7 @@ from ottla.net.request_slot import Bytes
 from ottla.protocol.encode import Fields, writer_of
 from ottla.protocol.hot.fetch_request import FIRST, encode_follower_fetch
 from ottla.protocol.hot.fetch_response import FetchResponse, PartitionResponse, read_fetch_response
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from ottla.replica.fetch.replication_quota import is_throttled
 from ottla.replica.fetcher.follower import (
     Append,
@@ -485,7 +485,7 @@ def _encode(version: int, fields: Fields) -> list[bytes]:
     if version >= FIRST:
         return [encode_follower_fetch(fields)]
     out = bytearray()
-    writer_of(message(FETCH, version, Kind.REQUEST))(fields, out)
+    writer_of(message(FETCH, version, MessageKind.REQUEST))(fields, out)
     return [bytes(out)]
 
 
