@@ -211,5 +211,7 @@ class Pipeline:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     files: tuple[FileSource, ...] = ()
     """Sources that are files; `sources` are topics."""
+    shared_reads: bool = True
+    """Whether sinks without state share one query that reads their source."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of the file that are masked in everything that is printed."""

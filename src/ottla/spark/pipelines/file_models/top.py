@@ -113,6 +113,7 @@ class PipelineFile(FileModel):
         "once, or the time between batches, as in 5 seconds.", "1 second"
     )
     restart: RestartKeys = key("When a query that failed is started again.", RestartKeys())
+    shared_reads: bool = key("Whether one query reads a source for all sinks without state.", True)
     spark: Options = key("Settings of the Spark session.", {})
     sources: Annotated[dict[str, SourceKeys], IsMapping] = key("Views by name.", {})
     steps: Annotated[list[StepKeys], IsList] = key("Views made of other views, in order.", [])
@@ -154,6 +155,7 @@ def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
         _group_sync(file),
         RestartPolicy(file.restart.attempts, file.restart.backoff, file.restart.backoff_max),
         tuple(files),
+        file.shared_reads,
     )
     _check_names(pipeline)
     return pipeline
