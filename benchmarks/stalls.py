@@ -5,16 +5,20 @@ everything at once, API by API (`benchmarks/largest.py`). A piece is one callbac
 its start to where it gives the loop back; it is measured in CPU time of the thread, so that other
 programs on the machine do not count. While one piece runs every other request waits.
 
-    python -m benchmarks.stalls [TOPICS] [PARTITIONS] [ITEMS]
+    python -m benchmarks.stalls [--verbose] [--only API,API...] [TOPICS] [PARTITIONS] [ITEMS]
+
+With `--verbose` it prints the stack of every piece that is over the bound.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,26 +39,30 @@ SETTINGS: Final = {
     "metrics.port": "0",
 }
 BROKER_THREAD: Final = "ottla-broker"
+DEFAULT_SIZES: Final = (100, 100, 10_000)
 _WAIT_S: Final = 600.0
+_SAMPLE_S: Final = 0.005
+_STACK_DEPTH: Final = 7
 
 
 class Pieces:
     """Measures the callbacks of the broker's loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, verbose: bool) -> None:
+        self.verbose = verbose
         self.longest_ms = 0.0
-        self.longest_of = ""
         self.total_ms = 0.0
+        self.running_since: float | None = None
+        self.stack = ""
 
     def begin(self) -> None:
         self.longest_ms = self.total_ms = 0.0
-        self.longest_of = ""
 
-    def note(self, took_ms: float, handle: asyncio.Handle) -> None:
+    def note(self, took_ms: float) -> None:
         self.total_ms += took_ms
-        if took_ms > self.longest_ms:
-            self.longest_ms = took_ms
-            self.longest_of = repr(handle)[:200]
+        self.longest_ms = max(self.longest_ms, took_ms)
+        if self.verbose and took_ms > BOUND_MS:
+            print(f"    {took_ms:.1f} ms\n{self.stack}", flush=True)
 
 
 @contextmanager
@@ -66,27 +74,49 @@ def measured(pieces: Pieces) -> Iterator[None]:
         if threading.current_thread().name != BROKER_THREAD:
             plain(self)
             return
-        shown = repr(self)[:200] if VERBOSE else ""
+        pieces.stack = ""
+        pieces.running_since = time.perf_counter()
         began = time.thread_time()
         plain(self)
-        took = (time.thread_time() - began) * 1e3
-        pieces.note(took, self)
-        if shown and took > BOUND_MS:
-            print("    ", round(took, 1), shown)
+        took_ms = (time.thread_time() - began) * 1e3
+        pieces.running_since = None
+        pieces.note(took_ms)
 
     asyncio.Handle._run = run  # type: ignore[method-assign]
+    ended = threading.Event()
+    sampler = threading.Thread(target=_sample, args=(pieces, ended), daemon=True)
+    if pieces.verbose:
+        sampler.start()
     try:
         yield
     finally:
         asyncio.Handle._run = plain  # type: ignore[method-assign]
+        ended.set()
 
 
-VERBOSE = False
+def _sample(pieces: Pieces, ended: threading.Event) -> None:
+    """Note where the broker's thread is, while a callback takes long."""
+    while not ended.wait(_SAMPLE_S):
+        since = pieces.running_since
+        if since is None or time.perf_counter() - since < BOUND_MS / 2e3:
+            continue
+        threads = {thread.ident: thread.name for thread in threading.enumerate()}
+        for ident, frame in sys._current_frames().items():
+            if threads.get(ident) == BROKER_THREAD:
+                shown = traceback.format_stack(frame)[-_STACK_DEPTH:]
+                pieces.stack += "".join(shown) + "      --\n"
 
 
-def main(topics: int = 100, partitions: int = 100, items: int = 10_000) -> int:
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--verbose", "-v", action="store_true")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[])
+    parser.add_argument("sizes", type=int, nargs="*", metavar="SIZE")
+    options = parser.parse_args(arguments)
+    sizes: list[int] = options.sizes
+    topics, partitions, items = (*sizes, *DEFAULT_SIZES[len(sizes) :])
     gc.set_threshold(*GC_THRESHOLDS)
-    pieces = Pieces()
+    pieces = Pieces(verbose=options.verbose)
     with (
         measured(pieces),
         Broker(SETTINGS) as broker,
@@ -98,6 +128,8 @@ def main(topics: int = 100, partitions: int = 100, items: int = 10_000) -> int:
         gc.freeze()  # as a broker does once it has started, and what is of the benchmark itself
         over = 0
         for api in APIS:
+            if options.only and api.name not in options.only:
+                continue
             for one in LARGEST[api.name]:
                 over += _measure(api, one, size, line, pieces)
     return 1 if over else 0
@@ -162,5 +194,4 @@ def prepare(line: Line, topics: int, partitions: int, items: int) -> Size:
 
 
 if __name__ == "__main__":
-    VERBOSE = "-v" in sys.argv
-    sys.exit(main(*map(int, [one for one in sys.argv[1:] if one != "-v"])))
+    sys.exit(main(sys.argv[1:]))

@@ -94,14 +94,16 @@ def batch(*values: str, **header: Any) -> bytes:
     return build([NewRecord(b"key", value.encode(), (), stamp) for value in values], **header)
 
 
-def produce_fields(topic: str, records: bytes | None, *, acks: int = -1) -> dict[str, Any]:
-    """A Produce request for partition 0 of one topic."""
+def produce_fields(
+    topic: str, records: bytes | None, *, acks: int = -1, partition: int = 0
+) -> dict[str, Any]:
+    """A Produce request for one partition of one topic."""
     return {
         "transactional_id": None,
         "acks": acks,
         "timeout": 10_000,
         "topic_data": [
-            {"name": topic, "partition_data": [{"index": 0, "records": records}]},
+            {"name": topic, "partition_data": [{"index": partition, "records": records}]},
         ],
     }
 

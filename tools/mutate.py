@@ -227,8 +227,12 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{len(chosen)} of {len(found)} mutants", flush=True)
     verdicts = []
     began = time.monotonic()
-    check_unchanged(ROOT, {test for target in chosen for test in own_tests(ROOT, target.module)})
     users = [] if asked.own_tests else asked.packages
+    modules = {target.module for target in chosen}
+    tests = {test for module in modules for test in own_tests(ROOT, module)}
+    tests |= {test for module in modules for test in users_tests(ROOT, module, users)}
+    check_unchanged(ROOT, tests)
+    print(f"{time.monotonic() - began:6.0f} s  all {len(tests)} test files pass", flush=True)
     for target, verdict in run(ROOT, chosen, users, jobs=asked.jobs, timeout_s=asked.timeout):
         verdicts.append((target, verdict))
         print(f"{time.monotonic() - began:6.0f} s  {verdict:8}  {target}", flush=True)

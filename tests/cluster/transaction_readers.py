@@ -86,7 +86,7 @@ def look_at_logs(ground: Ground, topics: Sequence[Topic]) -> bool:
 
         def line_to(address: str) -> Line:
             if address not in lines:
-                lines[address] = stack.enter_context(Line(address, 5.0))
+                lines[address] = stack.enter_context(ground.line(address, 5.0))
             return lines[address]
 
         try:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.net.limits import SEND_TURN_BYTES
-from ottla.net.reply_writer import SMALL_FILE_BYTES, ReplyWriter
+from ottla.net.reply_writer import MERGE_PARTS, SMALL_FILE_BYTES, ReplyWriter
 from ottla.net.request_slot import Bytes, FileSlice, Part
 
 
@@ -259,6 +259,30 @@ def test_a_large_reply_leaves_in_turns() -> None:
     assert len(wire.out) <= SEND_TURN_BYTES + 4
     wire.allow(0)
     assert made.idle
+
+
+def test_a_reply_of_many_small_files_is_read_in_turns() -> None:
+    wire = SlowWire()
+    counted = CountedPiece.reads = 0
+    parts: list[Part] = [CountedPiece(b"%05d" % number) for number in range(MERGE_PARTS * 4)]
+    sender = writer(wire)[0]
+    assert not sender.send(parts)
+    turns = 1
+    while not sender.idle:
+        assert CountedPiece.reads - counted <= MERGE_PARTS * 2
+        counted, turns = CountedPiece.reads, turns + 1
+        assert sender.unsent_bytes == 0, "files that are not read yet cost no memory"
+        wire.allow(0)
+    assert bytes(wire.out) == bytes_of(parts)
+    assert (turns, sender.unsent_bytes, sender.delivered) == (4, 0, sender.promised)
+
+
+class CountedPiece(Piece):
+    reads = 0
+
+    def read(self) -> bytes:
+        CountedPiece.reads += 1
+        return super().read()
 
 
 def test_a_lost_peer_is_an_error_when_sending_and_a_flag_when_nobody_is() -> None:

@@ -109,6 +109,14 @@ async def test_a_produce_with_no_time_to_wait_is_told_so_at_once() -> None:
         assert late.result().error_code is ErrorCode.request_timed_out
 
 
+async def test_the_time_of_a_produce_is_for_followers_and_not_for_the_disk() -> None:
+    async with data_side({"flush.before.ack": "all"}) as side:
+        await side.lead()
+        produced = side.start_append(b"a", acks=-1, timeout_ms=-1)
+        assert not produced.done(), "the batch is not on the disk yet"
+        assert (await produced).error_code is ErrorCode.none
+
+
 @pytest.mark.spec("DLY-28", "REP-68")
 async def test_who_waits_hears_when_the_leadership_is_lost() -> None:
     async with data_side() as side:

@@ -6,7 +6,6 @@ A peer that may not describe a topic learns neither that it exists nor its name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ottla.api.api import NOT_HOSTED, Api, Context, Fields, Request
@@ -63,8 +62,11 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
         outcomes[named] = name if refused is None else refused
     names = {name for name in outcomes.values() if isinstance(name, str)}
     codes = await ctx.services.controller.delete_topics(sorted(names), wire.ms(request.timeout))
-    results = _fields(_result(named, outcome, codes, image) for named, outcome in outcomes.items())
-    return {**results, "throttle_time": quota.delay_ms}
+    responses = [
+        _result(named, outcome, codes, image)
+        async for named, outcome in in_slices(list(outcomes.items()))
+    ]
+    return {"throttle_time": quota.delay_ms, "responses": responses}
 
 
 def _requested_topics(request: Request) -> list[Named]:
@@ -116,13 +118,10 @@ def _response(name: str | None, id: TopicId, code: ErrorCode, message: str | Non
     return {"name": name, "topic_id": id, "error_code": code, "error_message": message}
 
 
-def _fields(responses: Iterable[Fields]) -> Fields:
-    return {"throttle_time": 0, "responses": list(responses)}
-
-
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     requested = dict.fromkeys(_requested_topics(request))
-    return _fields(_response(named.name, named.id, code, message) for named in requested)
+    responses = [_response(named.name, named.id, code, message) for named in requested]
+    return {"throttle_time": 0, "responses": responses}
 
 
 API = Api(KEY, "DeleteTopics", range(1, 7), delete_topics, refuse, needs_controller=True)

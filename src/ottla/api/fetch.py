@@ -256,7 +256,7 @@ def _split_by_access(
     good: list[PartitionFetch] = []
     refused: list[PartitionFetchResult] = []
     for partition in partitions:
-        if partition.key.topic == UNKNOWN_TOPIC and not partition.resolve_name(names):
+        if partition.key.topic is UNKNOWN_TOPIC and not partition.resolve_name(names):
             refused.append(_refused(partition, ErrorCode.unknown_topic_id))
             continue
         topic = partition.key.topic

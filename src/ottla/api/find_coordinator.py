@@ -23,6 +23,13 @@ CREATION_TIMEOUT_MS: Final = 5_000
 TOPICS: Final = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
 KINDS: Final = {CONSUMER_OFFSETS: Kind.GROUP, TRANSACTION_STATE: Kind.TRANSACTIONAL_ID}
 NOWHERE: Final = Node(NO_BROKER, "", -1, None)
+MESSAGES: Final = {
+    ErrorCode.none: "NONE",
+    ErrorCode.coordinator_not_available: "The coordinator is not available.",
+    ErrorCode.group_authorization_failed: "Group authorization failed.",
+    ErrorCode.transactional_id_authorization_failed: "Transactional Id authorization failed.",
+}
+"""As Kafka words them in replies without a list; clients show them to their users."""
 
 
 class CoordinatorLookup(NamedTuple):
@@ -52,16 +59,13 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
         async for key in in_slices(keys)
     ]
     if batch:
-        return _batch(
-            [
-                coordinator._replace(message=coordinator.message or "")
-                for coordinator in coordinators
-            ]
-        )
-    none = coordinators[0].code is ErrorCode.none
-    return _single(
-        coordinators[0]._replace(message="NONE") if none else coordinators[0]
-    )  # as Kafka words it
+        fields = [
+            _of_batch(coordinator._replace(message=coordinator.message or ""))
+            async for coordinator in in_slices(coordinators)
+        ]
+        return {"throttle_time": 0, "coordinators": fields}
+    [coordinator] = coordinators
+    return _single(coordinator._replace(message=MESSAGES[coordinator.code]))
 
 
 def _find(topic: str, key: str, ctx: Context) -> CoordinatorLookup:
@@ -88,15 +92,14 @@ def _single(coordinator: CoordinatorLookup) -> Fields:
     }
 
 
-def _batch(results: list[CoordinatorLookup]) -> Fields:
-    fields = ({**_single(result), "key": result.key} for result in results)
-    return {"throttle_time": 0, "coordinators": list(fields)}
+def _of_batch(coordinator: CoordinatorLookup) -> Fields:
+    return {**_single(coordinator), "key": coordinator.key}
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
     keys = request.coordinator_keys or ()
-    batch = _batch([CoordinatorLookup(key, NOWHERE, code, message) for key in keys])
-    return {**_single(CoordinatorLookup("", NOWHERE, code, message)), **batch}
+    batch = [_of_batch(CoordinatorLookup(key, NOWHERE, code, message)) for key in keys]
+    return {**_single(CoordinatorLookup("", NOWHERE, code, message)), "coordinators": batch}
 
 
 API = Api(KEY, "FindCoordinator", range(0, 7), find_coordinator, refuse)

@@ -17,7 +17,7 @@ from ottla.broker.memory import memory_shares
 from ottla.broker.transaction_coordinator import ClusterAccess, build_transaction_coordinator
 from ottla.config.dynamic import DynamicConfig
 from ottla.coordinator.group.consumer.service import ConsumerGroups
-from ottla.coordinator.group.memory import GroupMemory
+from ottla.coordinator.group.memory import GroupMemory, OffsetMemory
 from ottla.coordinator.group.metrics import Counts, publish
 from ottla.coordinator.group.service import Groups
 from ottla.coordinator.group.settings import GroupSettings
@@ -71,7 +71,8 @@ def _group_runtime(
     counts: Counts,
 ) -> Runtime[GroupShard]:
     settings = config.current
-    memory, memory_bytes = GroupMemory(), memory_shares(settings, environment.memory_bytes).groups
+    memory = GroupMemory(), OffsetMemory()
+    shares = memory_shares(settings, environment.memory_bytes)
 
     def new_id() -> str:
         return str(UUID(int=environment.dice.getrandbits(128), version=4))
@@ -79,7 +80,7 @@ def _group_runtime(
     return Runtime(
         CONSUMER_OFFSETS,
         lambda _: GroupShard(
-            lambda: group_limits(config, memory_bytes),
+            lambda: group_limits(config, shares.groups, shares.offsets),
             new_id,
             lambda: data.metadata.image,
             counts,
@@ -95,7 +96,9 @@ def _group_runtime(
     )
 
 
-def group_limits(config: DynamicConfig, memory_bytes: int = -1) -> GroupSettings:
+def group_limits(
+    config: DynamicConfig, memory_bytes: int = -1, offsets_memory_bytes: int = -1
+) -> GroupSettings:
     settings = config.current
     return GroupSettings(
         min_session_timeout_ms=settings.group_min_session_timeout_ms,
@@ -115,4 +118,5 @@ def group_limits(config: DynamicConfig, memory_bytes: int = -1) -> GroupSettings
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
         memory_bytes=memory_bytes,
+        offsets_memory_bytes=offsets_memory_bytes,
     )

@@ -34,6 +34,7 @@ from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.delete_records import RecordDeleter
 from ottla.replica.environment import ReplicaEnvironment, ThreadPool
+from ottla.replica.fetch.follower_fetches import FollowerFetches
 from ottla.replica.fetch.replication_quota import ReplicationQuota
 from ottla.replica.fetch_sessions import FetchSessions
 from ottla.replica.fetcher.fetchers import Connect, Fetchers
@@ -46,6 +47,7 @@ from ottla.replica.maintenance_loop import MaintenanceLoop
 from ottla.replica.metrics import register_gauges
 from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import HostedPartition
+from ottla.replica.producer_id_limit import PRODUCER_BYTES, ProducerIdLimit
 from ottla.replica.read import Reader
 from ottla.replica.removed_files_loop import RemovedFilesLoop
 from ottla.replica.services import ReplicaServices
@@ -120,9 +122,11 @@ class DataPlane:
         self.metadata, self.registry = metadata, registry
         self.timers = Timers(environment.clock, loop)
         threads = ThreadPool(loop, environment.pool)
+        memory = memory_shares(config.current, environment.memory_bytes)
         self._replica_environment = ReplicaEnvironment(
-            cluster.broker_id, environment.clock, threads, config.current.replica_lag_time_max_ms
-        )
+            cluster.broker_id, environment.clock, threads, config.current.replica_lag_time_max_ms,
+            producer_ids=ProducerIdLimit(memory.producer_ids // PRODUCER_BYTES),
+        )  # fmt: skip
         waiters = _waiters(self.timers, environment.clock, config.current)
         traffic = BrokerTopicMetrics(registry)
         self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)
@@ -148,13 +152,13 @@ class DataPlane:
             hosted, directories, config.topic, self._flushes, self.fetchers,
             accepts_missing_logs=config.current.log_dirs_accept_missing,
         )  # fmt: skip
+        throttle = _replication_quota(config, lambda now: now.leader_replication_throttled_rate)
         return ReplicaServices(
             hosted=hosted,
             appends=Appender(hosted, self._flushes),
             reads=Reader(
                 hosted,
-                self._isr_loop,
-                _replication_quota(config, lambda now: now.leader_replication_throttled_rate),
+                FollowerFetches(hosted, self._isr_loop, throttle),
                 reads_by_rack=config.current.replica_selector_class is not None,
             ),
             deletes=RecordDeleter(hosted, self.metadata),

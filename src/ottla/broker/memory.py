@@ -37,6 +37,10 @@ class MemoryShares(NamedTuple):
     """Members of groups, with their metadata."""
     fetch_sessions: int
     transactional_ids: int
+    offsets: int
+    """Committed offsets of groups, and those pending in transactions."""
+    producer_ids: int
+    """Producer ids that partitions remember."""
 
 
 def memory_shares(config: BrokerConfig, machine_bytes: int) -> MemoryShares:
@@ -52,6 +56,8 @@ def memory_shares(config: BrokerConfig, machine_bytes: int) -> MemoryShares:
         groups=min(max(total // 8, 32 * MIB), GIB // 2),
         fetch_sessions=max(total // 16, 16 * MIB),
         transactional_ids=max(total // 16, 16 * MIB),
+        offsets=max(total // 16, 16 * MIB),
+        producer_ids=max(total // 16, 16 * MIB),
     )
 
 

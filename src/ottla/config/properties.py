@@ -1,7 +1,7 @@
 """server.properties, the environment and `--set`, combined into one `BrokerConfig`.
 
 Owns: the syntax of a Java properties file and the precedence: `--set`, then the environment, then
-the file. Never logs: warnings are returned as text.
+the file; values may stand elsewhere (`providers`). Never logs: warnings are returned as text.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener_settings import base_name, is_of_listener
 from ottla.config.listeners import WITH_LOGIN, Listeners
+from ottla.config.providers import resolve
 from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
@@ -52,18 +53,19 @@ def load(
         **from_environment(environment or {}),
         **from_sets(sets),
     }
+    combined = resolve(combined, environment or {}, parse)
     listener_names = filter(is_of_listener, combined)
     texts, warnings = translate(combined, [*BrokerConfig.SETTINGS, *listener_names])
     config = BrokerConfig.parse(texts)
-    warnings += [*warnings_of_no_effect(config, texts), *warnings_of_access(config)]
+    warnings += [*warnings_of_no_effect(texts), *warnings_of_access(config)]
     return Loaded(config, texts, warnings)
 
 
-def warnings_of_no_effect(config: BrokerConfig, texts: Mapping[str, str]) -> Iterator[str]:
+def warnings_of_no_effect(texts: Mapping[str, str]) -> Iterator[str]:
     """A line for each setting that was changed from its default and has no effect."""
-    for name in texts:
+    for name, text in texts.items():
         setting = BrokerConfig.SETTINGS[base_name(name)]
-        if setting.no_effect and config.value(name) != setting.default:
+        if setting.no_effect and setting.read(text) != setting.default:
             yield f"{name} has no effect: {setting.no_effect}"
 
 
@@ -77,6 +79,11 @@ def warnings_of_access(config: BrokerConfig) -> Iterator[str]:
             "zookeeper.set.acl=false: everybody who reaches ZooKeeper can read and change the "
             "credentials of users; log in to it and set zookeeper.set.acl=true"
         )
+
+
+def read_client_file(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings in a client's file, with the values that they refer to."""
+    return resolve(read_file(path), environment, parse)
 
 
 def read_file(path: Path) -> dict[str, str]:

@@ -177,11 +177,14 @@ class Controller:
 
     async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
         """A code for each topic; the deletions complete one by one but share one reply."""
-        pending = {name: self._loop.open_request() for name in names}
-        for some in sliced(list(pending), TOPICS_AT_ONCE):
-            self._loop.put(DeletionRequested({name: pending[name][0] for name in some}))
-        codes = dict.fromkeys(pending, ErrorCode.request_timed_out)
+        pending: dict[str, tuple[int, asyncio.Future[object]]] = {}
+        codes = dict.fromkeys(names, ErrorCode.request_timed_out)
         try:
+            async for some in in_slices(sliced(list(codes), TOPICS_AT_ONCE), 1):
+                opened = {name: self._loop.open_request() for name in some}
+                pending |= opened
+                ids = {name: request_id for name, (request_id, _) in opened.items()}
+                self._loop.put(DeletionRequested(ids))
             async with asyncio.timeout(timeout_ms / 1000):
                 async for name, (_, answer) in in_slices(pending.items()):
                     code = cast(ErrorCode, await answer)
@@ -302,7 +305,7 @@ async def _ask_to_create(
     forwarder: Forwarder, topics: Sequence[NewTopic], timeout_ms: int
 ) -> dict[str, Created | KafkaError]:
     """Have the active controller, another broker, create these; only the refusals are returned."""
-    wanted = [
+    new_topics = [
         {
             "name": topic.name,
             "num_partitions": topic.partition_count,
@@ -312,7 +315,7 @@ async def _ask_to_create(
         }
         for topic in topics
     ]
-    fields = {"topics": wanted, "timeout": timeout_ms, "validate_only": False}
+    fields = {"topics": new_topics, "timeout": timeout_ms, "validate_only": False}
     try:
         reply = await forwarder.ask(CREATE_TOPICS, fields, timeout_ms)
     except KafkaError as refusal:

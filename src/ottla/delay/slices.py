@@ -73,6 +73,16 @@ async def finished(work: Generator[None, None, T]) -> T:
         await asyncio.sleep(0)
 
 
+def run_to_end(work: Generator[None, None, T]) -> T:
+    """What the work returns, without turns in between."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
 def step_through(work: Generator[None, None, None]) -> None:
     """Run the work up to its first yield now, and from yield to yield in later turns of the loop.
 

@@ -27,6 +27,7 @@ never `api` or the controller.
 - `move_loop`                moves between log directories
 - `metrics`                  gauges computed when they are read
 - `topic_metrics`            bytes and messages per topic
+- `producer_id_limit`        how many producer ids partitions may remember
 - `environment`              what all partitions share: broker id, clock, thread pool
 - `services`                 the parts that API handlers use
 """

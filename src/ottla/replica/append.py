@@ -40,6 +40,8 @@ from ottla.replica.transaction_verification import (
 log = logging.getLogger(__name__)
 
 ALL: Final = -1
+FLUSH_TIMEOUT_MS: Final = 5_000
+"""The request's timeout is for followers; a flush alone may take this long in any case."""
 GOOD: Final = ErrorCode.none
 PENDING: Final = ProducedPartition(-1)
 
@@ -183,9 +185,15 @@ class Appender:
         analysis: Analysis,
         now_ms: WallMs,
     ) -> None:
-        acks = work.options.acks
+        acks, origin, producer_id = (
+            work.options.acks,
+            work.options.origin,
+            analysis.header.producer_id,
+        )
+        if producer_id >= 0 and origin is Origin.CLIENT:
+            self._admit_producer(partition, producer_id, now_ms)
         try:
-            appended = partition.append(analysis, acks, work.options.origin, now_ms)
+            appended = partition.append(analysis, acks, origin, now_ms)
         except OSError as error:
             raise self._hosted.fail(partition, error) from None
         first, last, stamp, start, size, count, _, rolled = appended
@@ -199,6 +207,10 @@ class Appender:
         self._hosted.advance(partition)
         if acks == ALL and (partition.log.high_watermark <= last or partition.waits_for_flush):
             work.waits.append(_Wait(partition, partition.leader_epoch, last + 1, index))
+
+    def _admit_producer(self, partition: HostedPartition, producer_id: int, now_ms: WallMs) -> None:
+        if partition.log.producers.get(producer_id) is None:
+            self._hosted.environment.producer_ids.admit(partition.key, producer_id, now_ms)
 
     def _on_refused(
         self,
@@ -373,7 +385,10 @@ class DelayedProduce(Delayed):
     __slots__ = ("_work",)
 
     def __init__(self, work: _ProduceRequest) -> None:
-        super().__init__(work.options.timeout_ms)
+        timeout_ms = work.options.timeout_ms
+        if all(wait.partition.is_alone_in_sync for wait in work.waits):
+            timeout_ms = max(timeout_ms, FLUSH_TIMEOUT_MS)
+        super().__init__(timeout_ms)
         self._work = work
 
     def try_complete(self) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from ottla.model.clock import Clock
 from ottla.model.ids import BrokerId
+from ottla.replica.producer_id_limit import ProducerIdLimit
 
 Result = TypeVar("Result")
 
@@ -43,3 +44,4 @@ class ReplicaEnvironment:
     lag_max_ms: int
     """A follower behind for longer than this leaves the in-sync set."""
     store_contact: StoreContact = field(default_factory=StoreContact)
+    producer_ids: ProducerIdLimit = field(default_factory=ProducerIdLimit)

@@ -14,18 +14,22 @@ from typing import Final, TypeAlias
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
+from ottla.delay.slices import finished
 from ottla.log.directories.directory import CheckpointWrite
+from ottla.log.directories.directory_checkpoints import Steps
 from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.log import FAULTS, Log
 from ottla.log.segment_deletion import delete_old_segments
 from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
+from ottla.replica.producer_id_limit import SHORT_KEEP_MS
 
 log = logging.getLogger(__name__)
 
 TURN: Final = 32
 """Logs looked at between two turns of the loop."""
 PURGE_EVERY_MS: Final = 5_000
+COUNT_EVERY_MS: Final = 10_000
 CHECK_INTERVAL_MS: Final = 10_000
 """A changed interval takes effect within this."""
 
@@ -65,9 +69,10 @@ class MaintenanceLoop:
             self._every(
                 lambda c: c.producer_id_expiration_check_interval_ms, self.expire_producers
             ),
+            self._every(lambda _: COUNT_EVERY_MS, self.count_producers),
             self._every(
                 lambda c: c.replica_high_watermark_checkpoint_interval_ms,
-                lambda: self.write(self._checkpoints.high_watermarks()),
+                lambda: self.write_in_steps(self._checkpoints.high_watermarks_in_steps()),
             ),
             self._every(
                 lambda c: c.log_flush_offset_checkpoint_interval_ms,
@@ -76,7 +81,7 @@ class MaintenanceLoop:
             ),
             self._every(
                 lambda c: c.log_flush_start_offset_checkpoint_interval_ms,
-                lambda: self.write(self._checkpoints.start_offsets()),
+                lambda: self.write_in_steps(self._checkpoints.start_offsets_in_steps()),
                 first=_after_start,
             ),
         ]
@@ -115,8 +120,23 @@ class MaintenanceLoop:
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for longer than their state is kept."""
-        keep_ms = self._config.current.producer_id_expiration_ms
-        await self._for_each_log(lambda log: log.producers.expire(self._clock.wall_ms(), keep_ms))
+        ids = self._hosted.environment.producer_ids
+        keep_ms = ids.keep_ms(self._config.current.producer_id_expiration_ms)
+        for index, partition in enumerate(self._hosted):
+            for _ in partition.log.producers.expire_in_steps(self._clock.wall_ms(), keep_ms):
+                await asyncio.sleep(0)
+            if index % TURN == TURN - 1:
+                await asyncio.sleep(0)
+
+    async def count_producers(self) -> None:
+        """Count the producer ids of all partitions; if there are many, forget idle ones sooner."""
+        ids, config = self._hosted.environment.producer_ids, self._config.current
+        if ids.most < 0:
+            return
+        await ids.recount(partition.log for partition in self._hosted)
+        if ids.keep_ms(config.producer_id_expiration_ms) <= SHORT_KEEP_MS:
+            await self.expire_producers()
+            await ids.recount(partition.log for partition in self._hosted)
 
     async def flush_due(self) -> None:
         """Flush logs whose unflushed data is older than the topic's `flush.ms`."""
@@ -136,6 +156,9 @@ class MaintenanceLoop:
                 self._hosted.fail(partition, fault)
             if index % TURN == TURN - 1:
                 await asyncio.sleep(0)
+
+    async def write_in_steps(self, steps: Steps) -> None:
+        await self.write(await finished(steps))
 
     async def write(self, writes: list[CheckpointWrite]) -> None:
         for write in writes:

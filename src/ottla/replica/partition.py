@@ -183,6 +183,11 @@ class HostedPartition:
         return policy == "all" or (policy == "auto" and len(leadership.isr) < 2)
 
     @property
+    def is_alone_in_sync(self) -> bool:
+        """Whether only this broker's disk decides when records are committed."""
+        return self.leadership is not None and len(self.leadership.isr) == 1
+
+    @property
     def waits_for_flush(self) -> bool:
         return self._flush_from is not None
 

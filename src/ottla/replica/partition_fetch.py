@@ -13,8 +13,8 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, Offset, TopicId, TopicPartition
 from ottla.protocol.hot import FetchedPartition
 
-UNKNOWN_TOPIC: Final = ""
-"""The topic name of a requested partition whose topic id is unknown."""
+UNKNOWN_TOPIC: Final = "<unknown topic id>"
+"""The topic name of a requested partition whose topic id is unknown; compared by identity."""
 
 
 class PartitionFetch:

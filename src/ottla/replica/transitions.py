@@ -40,7 +40,7 @@ from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
-TURN: Final = 16
+TURN: Final = 8
 """Partitions changed between two turns of the loop: each may make or rename a few files."""
 
 

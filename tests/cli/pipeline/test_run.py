@@ -116,7 +116,7 @@ def test_ctrl_c_ends_a_run_with_its_summary_and_without_complaint(folder: Path) 
     assert "Traceback" not in said
     assert "metrics on port " in said
     totals = [json.loads(line) for line in rest.splitlines() if '"total"' in line]
-    assert {one["total"]["query"] for one in totals} >= {"clean", "top", "seen", "lake"}
+    assert {one["total"]["query"] for one in totals} >= {"clean", "top", "seen", "views_sinks"}
 
 
 @pytest.mark.parametrize(

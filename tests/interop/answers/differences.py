@@ -116,15 +116,6 @@ MEANT: Final[tuple[Meant, ...]] = (
         "an old epoch is refused by the log here, by the coordinator there",
         "a transaction of the second kind, *",
     ),
-    *(
-        Meant(
-            "Produce",
-            f"*/{field}",
-            "time has run out before the batch is on the disk, for which we wait",
-            "produce with a timeout that is over",
-        )
-        for field in ("error_code", "base_offset")
-    ),
     Meant(
         "Produce",
         "responses/*+",
@@ -141,12 +132,6 @@ MEANT: Final[tuple[Meant, ...]] = (
         for field in ("crc", "records")
     ),
     Meant("Fetch", "*", FAILS, "fetch with negative limits"),
-    Meant(
-        "Fetch",
-        "responses/0/partitions/0/error_code",
-        "ours is wrong: an empty name is taken for an unknown id",
-        "fetch from odd places",
-    ),
     Meant("ListOffsets", "*", FAILS, "offsets at an unknown isolation level"),
     # Groups
     *(

@@ -193,7 +193,7 @@ def test_a_driver_killed_between_two_writes_of_a_batch_repeats_none_and_loses_no
 
 
 def run(path: Path, folder: Path, *fatal: str, killed: bool) -> None:
-    program = Path(__file__).with_name("killed_pipeline.py")
+    program = Path(__file__).with_name("killed_writes.py")
     done = subprocess.run(
         [sys.executable, str(program), str(path), *fatal],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},

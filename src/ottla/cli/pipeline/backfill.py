@@ -27,10 +27,10 @@ def backfill(  # noqa: PLR0913 - options of a command
     *,
     begin: Annotated[
         str,
-        typer.Option("--from", metavar="WHERE", help="Begin at a time, earliest, or offsets."),
+        typer.Option("--from", metavar="WHERE", help="Start at a time, earliest, or offsets."),
     ],
     end: Annotated[
-        str, typer.Option("--to", metavar="WHERE", help="End before a time, latest, or offsets.")
+        str, typer.Option("--to", metavar="WHERE", help="Stop before a time, latest, or offsets.")
     ] = "latest",
     sinks: Annotated[
         list[str] | None,

@@ -62,7 +62,7 @@ def pack(
 
     Examples:
       ottla pipeline pack ottla-env.tar
-      ottla pipeline run views.yaml --master spark://spark:7077 --archive ottla-env.tar
+      ottla pipeline pack ottla-env.tar.gz
     """
     with patience("packing"):
         names = environment_archive.pack(to)

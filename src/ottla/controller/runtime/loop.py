@@ -58,6 +58,8 @@ log = logging.getLogger(__name__)
 
 CONFLICTS_MAX: Final = 10
 """After so many the event waits, and others are handled."""
+TURN_NS: Final = 2_000_000
+"""The loop runs other tasks after events that took so long."""
 STORE_RETRY_S: Final = 0.5
 FIRST_BALANCE_S: Final = 5.0
 DECIDED_AT_ONCE: Final = 100
@@ -99,7 +101,8 @@ class ControllerLoop:
         self._rules = TopicRules()
         self.state = ControllerState(registration.broker_id)
         self._just_started = True
-        self._has_ended = False
+        self.has_ended = False
+        """Nothing is decided any more: the broker stops, or has failed."""
         self.active_id: BrokerId = NO_BROKER
         self.first_election_done = asyncio.Event()
         """Set after the first election, won or lost."""
@@ -121,7 +124,7 @@ class ControllerLoop:
             self.close_request(request_id)
 
     def open_request(self) -> tuple[int, asyncio.Future[object]]:
-        if not self.is_active or self._has_ended:
+        if not self.is_active or self.has_ended:
             raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
         return self._pending.open()
 
@@ -148,10 +151,14 @@ class ControllerLoop:
                     tasks.create_task(self._balance(balance_every_s))
                 await self._run_guarded(self._elect(), Session.CONNECTED)
                 self.first_election_done.set()
+                turn_ns = self._clock.mono_ns()
                 while True:
                     await self._process_next()
+                    if self._clock.mono_ns() - turn_ns > TURN_NS:
+                        await asyncio.sleep(0)  # events may be handled without waiting for anything
+                        turn_ns = self._clock.mono_ns()
         finally:
-            self._has_ended = True
+            self.has_ended = True
             self._pending.fail_all()  # nobody will reply any more, and a stop waits for them
 
     # the queue

@@ -1,11 +1,11 @@
-"""Memory used by the members of classic groups, over all shards, and its limit. Pure.
+"""Memory used by the members and the offsets of groups, over all shards, and its limits. Pure.
 
-Owns: the bytes of each group, and whether one more member is accepted. Never: counts offsets, whose
-number is bounded by partitions and groups, or groups of the consumer protocol, whose members are
-stored first and so cannot be larger than a record.
+Owns: the bytes of each group's members, the bytes of all offsets, and whether one more is accepted.
 
 Members are refused with GROUP_MAX_SIZE_REACHED, which clients do not retry. A quarter of the limit
-is reserved for small members, so that a few large ones cannot keep ordinary ones out.
+is reserved for small members, so that a few large ones cannot keep ordinary ones out. Offsets of
+further partitions are refused with INVALID_COMMIT_OFFSET_SIZE, which clients do not retry either;
+groups can always commit new offsets of the partitions they have offsets of.
 """
 
 from __future__ import annotations
@@ -63,4 +63,26 @@ class GroupMemory:
                 self.total,
                 limit,
             )
-        raise KafkaError(ErrorCode.group_max_size_reached)
+        raise KafkaError(
+            ErrorCode.group_max_size_reached,
+            f"The members of all groups use {self.total} of at most {limit} bytes of memory.",
+        )
+
+
+class OffsetMemory:
+    """Bytes of all offsets. One for all shards of a broker."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._logged_ms: WallMs | None = None
+
+    def log_refusal(self, group_id: str, limit: int, now_ms: WallMs) -> None:
+        if self._logged_ms is None or now_ms - self._logged_ms >= LOG_INTERVAL_MS:
+            self._logged_ms = now_ms
+            log.warning(
+                "group %r: refused an offset of a further partition: the offsets of all groups use "
+                "%d of at most %d bytes (derived from memory.limit.bytes)",
+                group_id[:200],
+                self.total,
+                limit,
+            )

@@ -8,7 +8,7 @@ overwrite the commits of its successor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.member import GroupPhase
@@ -22,6 +22,9 @@ from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import Outcome
 from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
+
+OFFSET_MOST_BYTES: Final = 40_000
+"""The most memory that one offset can add besides its metadata: a group with a very long name."""
 
 
 class CommitRequest(NamedTuple):
@@ -77,7 +80,11 @@ def check_commit(group: Group | None, request: CommitRequest) -> None:
 
 
 def commit(
-    group: Group | None, request: CommitRequest, draft: Draft, limits: GroupSettings
+    group: Group | None,
+    request: CommitRequest,
+    draft: Draft,
+    limits: GroupSettings,
+    offsets: Offsets,
 ) -> list[ErrorCode]:
     """Adds the records to the draft; one error code for each offset of the request."""
     check_commit(group, request)
@@ -88,15 +95,35 @@ def commit(
     keeps = request.retention_ms >= 0
     expires_ms = WallMs(draft.now + request.retention_ms) if keeps else NEVER
     codes = []
+    left_bytes = _memory_left(request, limits, offsets)
     for topic, partition, offset, leader_epoch, metadata in request.offsets:
         if len(metadata.encode()) > limits.offset_metadata_max_bytes:
             codes.append(ErrorCode.offset_metadata_too_large)
             continue
+        if left_bytes is not None:
+            size = offsets.growth(request.group_id, topic, partition, metadata)
+            if size > max(0, left_bytes):
+                offsets.memory.log_refusal(request.group_id, limits.offsets_memory_bytes, draft.now)
+                codes.append(ErrorCode.invalid_commit_offset_size)
+                continue
+            left_bytes -= size
         committed = Committed(offset, leader_epoch, metadata, draft.now, expires_ms)
         change = OffsetChanged(request.group_id, topic, partition, committed)
         draft.records.append(offset_record(change))
         codes.append(ErrorCode.none)
     return codes
+
+
+def _memory_left(request: CommitRequest, limits: GroupSettings, offsets: Offsets) -> int | None:
+    """The bytes left for offsets; None if that is enough for every possible request of this size.
+
+    Only a request that comes near the limit has the growth of each of its offsets computed.
+    """
+    if limits.offsets_memory_bytes < 0:
+        return None
+    left_bytes = limits.offsets_memory_bytes - offsets.memory.total
+    most_bytes = OFFSET_MOST_BYTES + limits.offset_metadata_max_bytes
+    return None if left_bytes >= len(request.offsets) * most_bytes else left_bytes
 
 
 def delete_offsets(

@@ -18,6 +18,8 @@ from ottla.coordinator.group.records import PLAIN, WRITTEN
 POSITION: Final = Struct(">q")
 PARTITION: Final = Struct(">i")
 KEY_BEGINS: Final = b"\0\1"
+OFFSET_BYTES: Final = 120
+"""Memory counted for an offset besides its value."""
 VALUE_OVERHEAD: Final = PLAIN.size + 8
 """The size of a value without its metadata."""
 
@@ -36,8 +38,9 @@ class ReplayedOffsets(NamedTuple):
 class BulkOffsetReplay:
     """Caches the offsets of each group and topic, by the record key without the partition."""
 
-    def __init__(self, open: Open) -> None:
+    def __init__(self, open: Open, grow: Callable[[int], None]) -> None:
         self._open = open
+        self._grow = grow
         self._cache: dict[bytes, Packed] = {}
 
     def forget(self) -> None:
@@ -47,7 +50,7 @@ class BulkOffsetReplay:
     def take(self, data: bytes, position: int, most: int, base_offset: int) -> ReplayedOffsets:
         """Replay plain commits from `position` on, in the uncompressed records of a batch."""
         cached, pack_position, partition = self._cache.get, POSITION.pack, PARTITION.unpack_from
-        count, start = 0, position
+        count, start, grown_bytes = 0, position, 0
         try:
             while count < most:
                 size, position = data[position], position + 1
@@ -81,11 +84,16 @@ class BulkOffsetReplay:
                 if packed is None:
                     packed = self._add_to_cache(data[key_at:key_end])
                 place = partition(data, key_end - 4)[0]
-                packed[place] = pack_position(base_offset + (delta >> 1)) + data[position:value_end]
+                value = pack_position(base_offset + (delta >> 1)) + data[position:value_end]
+                before = packed.get(place)
+                grown_bytes += len(value)
+                grown_bytes += OFFSET_BYTES if before is None else -len(before)
+                packed[place] = value
                 start = position = end
                 count += 1
         except (IndexError, ValueError):
             pass  # another kind of record; `records` decodes it or reports the damage
+        self._grow(grown_bytes)
         return ReplayedOffsets(start, count)
 
     def _add_to_cache(self, key: bytes) -> Packed:

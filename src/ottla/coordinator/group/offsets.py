@@ -18,7 +18,14 @@ from typing import Final, NamedTuple, TypeAlias
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.member import GroupPhase
 from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
-from ottla.coordinator.group.offset_replay import POSITION, BulkOffsetReplay, Packed
+from ottla.coordinator.group.memory import OffsetMemory
+from ottla.coordinator.group.offset_replay import (
+    OFFSET_BYTES,
+    POSITION,
+    VALUE_OVERHEAD,
+    BulkOffsetReplay,
+    Packed,
+)
 from ottla.coordinator.group.records import (
     NEVER,
     Committed,
@@ -36,16 +43,26 @@ class PendingOffsets(NamedTuple):
     position: Offset
     value: bytes | None
 
+    @property
+    def memory_bytes(self) -> int:
+        return PENDING_BYTES + len(self.value or b"")
+
 
 ByTopic: TypeAlias = dict[str, Packed]
+GROUP_BYTES: Final = 1_500
+"""Memory counted for a group with offsets, besides its name and its members."""
+TOPIC_BYTES: Final = 300
+PENDING_BYTES: Final = 300
 _NOTHING: Final[Mapping[int, bytes]] = MappingProxyType({})
 
 
 class Offsets:
-    def __init__(self) -> None:
+    def __init__(self, memory: OffsetMemory | None = None) -> None:
+        self.memory = memory or OffsetMemory()
+        self._bytes = 0  # its part of `memory`
         self._groups: dict[str, ByTopic] = {}
         self._pending: dict[ProducerId, dict[tuple[str, str, int], PendingOffsets]] = {}
-        self.bulk = BulkOffsetReplay(self._open)
+        self.bulk = BulkOffsetReplay(self._open, self._grow)
         """Replays plain commits in bulk."""
 
     # Reading
@@ -80,21 +97,44 @@ class Offsets:
     def pending_groups(self) -> set[str]:
         return {key[0] for changes in self._pending.values() for key in changes}
 
+    def growth(self, group: str, topic: str, partition: int, metadata: str) -> int:
+        """By how many bytes of memory a commit of this offset makes the offsets larger."""
+        topics = self._groups.get(group)
+        packed = None if topics is None else topics.get(topic)
+        before = None if packed is None else packed.get(partition)
+        size = VALUE_OVERHEAD + len(metadata.encode())
+        if before is not None:
+            return size + POSITION.size - len(before)
+        size += OFFSET_BYTES + (TOPIC_BYTES + len(topic) if packed is None else 0)
+        return size + (GROUP_BYTES + len(group) if topics is None else 0)
+
     # Writing
+
+    def release(self) -> None:
+        """The offsets are no longer used: their memory is not counted any more."""
+        self.memory.total -= self._bytes
+        self.memory, self._bytes = OffsetMemory(), 0
+
+    def _grow(self, size: int) -> None:
+        self._bytes += size
+        self.memory.total += size
 
     def apply(self, change: OffsetChanged, position: Offset, producer_id: ProducerId) -> None:
         group, topic, partition, committed = change
         value = None if committed is None else committed_value(committed)
         if producer_id != NO_PRODUCER:
             changes = self._pending.setdefault(producer_id, {})
-            changes[group, topic, partition] = PendingOffsets(position, value)
+            before = changes.get((group, topic, partition))
+            after = changes[group, topic, partition] = PendingOffsets(position, value)
+            self._grow(after.memory_bytes - (0 if before is None else before.memory_bytes))
         elif value is None:
             self._remove(group, topic, partition)
         else:
-            self._open(group, topic)[partition] = POSITION.pack(position) + value
+            self._put(group, topic, partition, POSITION.pack(position) + value)
 
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         changes = self._pending.pop(producer_id, {})
+        self._grow(-sum(change.memory_bytes for change in changes.values()))
         if not committed:
             return
         for (group, topic, partition), (position, value) in changes.items():
@@ -103,27 +143,38 @@ class Offsets:
                 continue
             current = self._groups.get(group, {}).get(topic, _NOTHING).get(partition)
             if current is None or POSITION.unpack_from(current)[0] < position:
-                self._open(group, topic)[partition] = POSITION.pack(position) + value
+                self._put(group, topic, partition, POSITION.pack(position) + value)
+
+    def _put(self, group: str, topic: str, partition: int, value: bytes) -> None:
+        packed = self._open(group, topic)
+        before = packed.get(partition)
+        packed[partition] = value
+        self._grow(len(value) + (OFFSET_BYTES if before is None else -len(before)))
 
     def _open(self, group: str, topic: str) -> Packed:
         """The offsets of one topic, created if there are none."""
         topics = self._groups.get(group)
         if topics is None:
             topics = self._groups[group] = {}
+            self._grow(GROUP_BYTES + len(group))
         packed = topics.get(topic)
         if packed is None:
             packed = topics[topic] = {}
+            self._grow(TOPIC_BYTES + len(topic))
         return packed
 
     def _remove(self, group: str, topic: str, partition: int) -> None:
         topics = self._groups.get(group)
         if topics is None or topic not in topics:
             return
-        topics[topic].pop(partition, None)
+        before = topics[topic].pop(partition, None)
+        self._grow(0 if before is None else -OFFSET_BYTES - len(before))
         if not topics[topic]:
             del topics[topic]
+            self._grow(-TOPIC_BYTES - len(topic))
         if not topics:
             del self._groups[group]
+            self._grow(-GROUP_BYTES - len(group))
 
 
 def _unpacked(packed: bytes) -> Committed:

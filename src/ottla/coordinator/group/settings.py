@@ -39,7 +39,9 @@ class GroupSettings:
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
     memory_bytes: int = -1
-    """For the members of all classic groups; below 0: no limit."""
+    """For the members of all groups; below 0: no limit."""
+    offsets_memory_bytes: int = -1
+    """For the offsets of all groups; below 0: no limit."""
 
     def pace(self, group_id: str) -> GroupTiming:
         return self.paces.get(group_id, self)

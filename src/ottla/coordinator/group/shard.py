@@ -27,7 +27,7 @@ from ottla.coordinator.group.consumer.group import ConsumerGroup, Group
 from ottla.coordinator.group.consumer.protocol import ConsumerProtocol
 from ottla.coordinator.group.descriptions import delete_group_records, is_empty
 from ottla.coordinator.group.draft import Draft
-from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory, size_of
+from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory, OffsetMemory, size_of
 from ottla.coordinator.group.metrics import Counts
 from ottla.coordinator.group.offset_commit import CommitRequest
 from ottla.coordinator.group.offsets import Offsets, expired
@@ -63,14 +63,14 @@ class GroupShard:
         new_id: Callable[[], str],
         image: Callable[[], Image],
         counts: Counts | None = None,
-        memory: GroupMemory | None = None,
+        memory: tuple[GroupMemory, OffsetMemory] | None = None,
     ) -> None:
         self.counts = counts or Counts()
-        self._memory = memory or GroupMemory()
+        self._memory, offset_memory = memory or (GroupMemory(), OffsetMemory())
         self.groups: dict[str, Group] = {}
-        self.offsets = Offsets()
+        self.offsets = Offsets(offset_memory)
         self.replay_many = self.offsets.bulk.take
-        self.consumer = ConsumerProtocol(self.groups, limits, image, new_id)
+        self.consumer = ConsumerProtocol(self.groups, limits, image, new_id, self._memory)
         self._limits = limits
         self._new_id = new_id
         self._loading = True
@@ -104,7 +104,7 @@ class GroupShard:
     def _update_memory(self, group_id: str) -> None:
         """Count the memory of a group whose members have changed."""
         group = self.groups.get(group_id)
-        self._memory.note(group_id, group.memory_bytes if isinstance(group, ClassicGroup) else 0)
+        self._memory.note(group_id, 0 if group is None else group.memory_bytes)
 
     def _replay_group(self, change: GroupChanged) -> None:
         group = self.groups.get(change.group)
@@ -140,13 +140,14 @@ class GroupShard:
 
     def unloaded(self) -> Sequence[Effect]:
         draft = Draft(WallMs(-1))
+        self.offsets.release()
         for group in self.groups.values():
+            self._memory.note(group.id, 0)
             if isinstance(group, ConsumerGroup):
                 continue  # has no waiting requests
             for member in group.members.values():
                 member.answer_waiting(ErrorCode.not_coordinator, draft)
             group.move(GroupPhase.DEAD, group.since_ms)
-            self._memory.note(group.id, 0)
         self.groups.clear()
         return draft.effects
 
@@ -242,7 +243,8 @@ class GroupShard:
     def commit(self, request: CommitRequest, now: WallMs) -> Outcome[list[ErrorCode]]:
         draft = Draft(now)
         group = self.groups.get(request.group_id)
-        return draft.outcome(offset_commit.commit(group, request, draft, self._limits()))
+        limits, offsets = self._limits(), self.offsets
+        return draft.outcome(offset_commit.commit(group, request, draft, limits, offsets))
 
     def forget_partitions(self, deleted: Collection[TopicPartition], now: WallMs) -> Outcome[None]:
         """Delete the offsets of deleted partitions."""

@@ -11,9 +11,10 @@ the caller, on any thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ottla.delay.slices import run_to_end
 from ottla.log.directories.checkpoint_file import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
@@ -24,8 +25,11 @@ from ottla.log.directories.directory import CheckpointWrite, LogDirectory
 from ottla.model.ids import Offset, TopicPartition
 
 if TYPE_CHECKING:
-    from ottla.log.directories.log_directories import LogDirectories
+    from ottla.log.directories.log_directories import HostedLog, LogDirectories
     from ottla.log.log import Log
+
+Steps: TypeAlias = Generator[None, None, list[CheckpointWrite]]
+LOGS_IN_A_STEP: Final = 2_000
 
 
 class DirectoryCheckpoints:
@@ -47,10 +51,17 @@ class DirectoryCheckpoints:
         ]
 
     def high_watermarks(self) -> list[CheckpointWrite]:
-        return self._write_all(HIGH_WATERMARKS, lambda log: log.high_watermark)
+        return run_to_end(self.high_watermarks_in_steps())
 
     def start_offsets(self) -> list[CheckpointWrite]:
-        return self._write_all(START_OFFSETS, _start_offset)
+        return run_to_end(self.start_offsets_in_steps())
+
+    def high_watermarks_in_steps(self) -> Steps:
+        """The same; the loop may have a turn at every yield."""
+        return self._collect(HIGH_WATERMARKS, lambda log: log.high_watermark)
+
+    def start_offsets_in_steps(self) -> Steps:
+        return self._collect(START_OFFSETS, _start_offset)
 
     def cleaned(self, partition: TopicPartition, offset: Offset) -> list[CheckpointWrite]:
         """A partition is compacted up to here; none when it is gone meanwhile."""
@@ -81,6 +92,29 @@ class DirectoryCheckpoints:
             if partition in checkpointed:
                 others = {p: offset for p, offset in checkpointed.items() if p != partition}
                 directory.checkpoint(name, others).run()
+
+    def _collect(self, name: str, value: Callable[[Log], Offset | None]) -> Steps:
+        logs = self._directories.logs
+        collected: list[tuple[TopicPartition, HostedLog, Offset]] = []
+        for number, (partition, hosted) in enumerate(list(logs.items()), 1):
+            offset = value(hosted.log)
+            if offset is not None:
+                collected.append((partition, hosted, offset))
+            if not number % LOGS_IN_A_STEP:
+                yield
+        offsets: dict[int, dict[TopicPartition, Offset]] = {
+            id(directory): {} for directory in self._directories.online
+        }
+        for partition, hosted, offset in collected:
+            current = logs.get(partition)
+            latest = offset if current is hosted else current and value(current.log)
+            # Another log has its own number: it may have been made since, in this one's place.
+            if current is not None and latest is not None and id(current.directory) in offsets:
+                offsets[id(current.directory)][partition] = latest
+        return [
+            directory.checkpoint(name, offsets[id(directory)])
+            for directory in self._directories.online
+        ]
 
     def _write_all(self, name: str, value: Callable[[Log], Offset | None]) -> list[CheckpointWrite]:
         offsets: dict[int, dict[TopicPartition, Offset]] = {

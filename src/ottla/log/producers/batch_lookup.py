@@ -57,7 +57,7 @@ def find_batches(log: Log, header: BatchHeader) -> bool:
     if not room or not state.batches:
         return False
     earlier = _before(log, state, state.batches[0].first_offset, room)
-    state.batches.extendleft(reversed(earlier))
+    state.batches[:0] = earlier
     return bool(earlier)
 
 

@@ -266,8 +266,9 @@ class FetcherLoop:
         out_of_range: list[FollowedPartition],
     ) -> bool:
         """Handle the reply for one partition; whether it must be flushed before the next fetch."""
-        retry_at_ms = MonoMs(self._clock.mono_ms() + self._settings().backoff_ms)
         code = ErrorCode(response.error_code)
+        pause_ms = followed.pause_ms(code, self._settings().backoff_ms)
+        retry_at_ms = MonoMs(self._clock.mono_ms() + pause_ms)
         decision = on_reply(
             followed.asked, _state(partition), code, response.diverging, retry_at_ms
         )
@@ -280,9 +281,9 @@ class FetcherLoop:
             case AskBounds():
                 out_of_range.append(followed)
             case Delay(until_ms, code):
-                log.info(
-                    "broker %d refused the fetch of %s: %s", self.leader, followed.key, code.name
-                )
+                if followed.refusals <= 1:
+                    text = "broker %d refused the fetch of %s: %s"
+                    log.info(text, self.leader, followed.key, code.name)
                 self._delay(followed, until_ms)
             case _:
                 pass

@@ -33,6 +33,7 @@ from ottla.coordinator.group.consumer.heartbeat import (
 )
 from ottla.coordinator.group.consumer.member import (
     JOINS,
+    MEMBER_BYTES,
     ClassicProtocolState,
     Member,
     MemberProfile,
@@ -47,9 +48,19 @@ from ottla.coordinator.group.consumer.timers import (
 )
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, by_name, from_names
 from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.group.memory import size_of
 from ottla.coordinator.group.records import TimerKey
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
+
+
+def grows_by(group: ConsumerGroup, request: JoinRequest) -> int:
+    """By how many bytes of memory this join makes the group larger."""
+    size = size_of(request.protocols)
+    member = group.members.get(request.member_id) or group.static_member(request.instance_id)
+    if member is None:
+        return MEMBER_BYTES + size
+    return size - (0 if member.classic is None else size_of(member.classic.protocols))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
-from typing import TypeAlias, TypeVar, assert_never
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 from ottla.coordinator.group.classic.group import ClassicGroup
-from ottla.coordinator.group.consumer.member import Member, MemberAssignment, MemberProfile
+from ottla.coordinator.group.consumer.member import (
+    NAME_BYTES,
+    Member,
+    MemberAssignment,
+    MemberProfile,
+    profile_bytes,
+)
 from ottla.coordinator.group.consumer.records import (
     ConsumerGroupChange,
     EpochSet,
@@ -30,6 +36,10 @@ from ottla.model.errors import ErrorCode, KafkaError
 
 V = TypeVar("V")
 
+PART_BYTES: Final = 200
+"""Memory counted for a partition that a member has, or is to have."""
+TOPIC_BYTES: Final = 200
+
 
 class GroupState(Enum):
     """By the names that Kafka's clients and tools show. Always computed, never stored."""
@@ -45,6 +55,7 @@ class ConsumerGroup:
         "epoch",
         "id",
         "members",
+        "memory_bytes",
         "owners",
         "patterns",
         "patterns_asked_ms",
@@ -70,6 +81,8 @@ class ConsumerGroup:
         self.owners: dict[TopicIdPartition, str] = {}
         """The member that owns a partition, or has not confirmed its revocation yet."""
         # Not persisted:
+        self.memory_bytes = 0
+        """Memory counted for the members and what is assigned to them."""
         self.topics_changed = True
         """The subscribed topics may differ from `topics`."""
         self.patterns_of = -1
@@ -162,21 +175,29 @@ class ConsumerGroup:
         elif isinstance(change, TargetEpochSet):
             self.target_epoch = -1 if change.epoch is None else change.epoch
         elif isinstance(change, TopicsSet):
+            before = len(self.topics)
             self.topics = dict(change.topics or ())
+            self.memory_bytes += TOPIC_BYTES * (len(self.topics) - before)
         elif isinstance(change, ProfileSet):
             self._set_profile(change.member, change.profile)
         elif isinstance(change, TargetSet):
+            grows_by = len(change.parts or ()) - len(self.target.get(change.member, ()))
+            self.memory_bytes += PART_BYTES * grows_by
             _put(self.target, change.member, change.parts)
         elif isinstance(change, StandingSet):
             self._set_standing(change.member, change.standing)
         elif isinstance(change, PatternSet):
+            self.memory_bytes += _pattern_bytes(change.pattern, change.resolved)
+            self.memory_bytes -= _pattern_bytes(change.pattern, self.patterns.get(change.pattern))
             _put(self.patterns, change.pattern, change.resolved)
         else:
             assert_never(change)
 
     def _set_profile(self, member_id: str, profile: MemberProfile | None) -> None:
         before = self.members.get(member_id)
+        self.memory_bytes += 0 if profile is None else profile_bytes(profile)
         if before is not None:
+            self.memory_bytes -= profile_bytes(before.profile)
             instance_id = before.profile.instance_id
             if instance_id is not None and self.static.get(instance_id) == member_id:
                 del self.static[instance_id]
@@ -199,18 +220,28 @@ class ConsumerGroup:
             return
         after = MemberAssignment(-1, -1) if standing is None else standing
         profile = MemberProfile() if before is None else before.profile
+        self.memory_bytes += profile_bytes(profile) if before is None else 0
         self.members[member_id] = Member(member_id, profile, after)
-        for part in after.assigned | after.revoking:
-            self.owners[part] = member_id
+        owned = after.assigned | after.revoking
+        self.memory_bytes += PART_BYTES * len(owned)
+        self.owners.update(dict.fromkeys(owned, member_id))  # without hashing each again
 
     def _release(self, member: Member) -> None:
-        for part in member.standing.assigned | member.standing.revoking:
+        owned = member.standing.assigned | member.standing.revoking
+        self.memory_bytes -= PART_BYTES * len(owned)
+        for part in owned:
             if self.owners.get(part) == member.id:
                 del self.owners[part]
 
 
 Group: TypeAlias = ClassicGroup | ConsumerGroup
 """Of either protocol."""
+
+
+def _pattern_bytes(pattern: str, resolved: Resolved | None) -> int:
+    if resolved is None:
+        return 0
+    return TOPIC_BYTES + len(pattern) + NAME_BYTES * len(resolved.topics)
 
 
 def _put(into: dict[str, V], key: str, value: V | None) -> None:

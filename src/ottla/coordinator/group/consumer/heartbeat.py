@@ -18,6 +18,7 @@ from ottla.coordinator.group.consumer.member import (
     LEAVES_FOR_A_WHILE,
     Member,
     MemberProfile,
+    profile_bytes,
 )
 from ottla.coordinator.group.consumer.pending_group import PendingGroup
 from ottla.coordinator.group.consumer.reconciliation import TargetAssignment, reconcile
@@ -56,11 +57,14 @@ class HeartbeatRequest(NamedTuple):
     """In this version of the API the member chooses its id."""
 
     @property
+    def subscribes(self) -> bool:
+        return self.topics is not None or self.pattern is not None
+
+    @property
     def is_full(self) -> bool:
         """Whether all fields are set: the member joins, or did not get the last reply."""
-        subscribes = self.topics is not None or self.pattern is not None
         says_all = self.rebalance_timeout_ms != UNCHANGED and self.owned is not None
-        return self.epoch == JOINS or (says_all and subscribes)
+        return self.epoch == JOINS or (says_all and self.subscribes)
 
 
 class HeartbeatReply(NamedTuple):
@@ -120,6 +124,16 @@ def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, mo
             ErrorCode.group_max_size_reached,
             f"The consumer group has reached its maximum capacity of {most} members.",
         )
+
+
+def grows_by(group: ConsumerGroup, request: HeartbeatRequest) -> int:
+    """By how many bytes of memory the sender's subscription makes the group larger."""
+    member = group.members.get(request.member_id) or group.static_member(request.instance_id)
+    before = MemberProfile() if member is None else member.profile
+    topics = before.topics if request.topics is None else request.topics
+    pattern = before.pattern if request.pattern is None else request.pattern
+    after = replace(before, topics=topics, pattern=pattern)
+    return profile_bytes(after) - (0 if member is None else profile_bytes(before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +230,9 @@ def settle(revision: PendingGroup, member_id: str, settling: Settling, *, change
     revision.before.topics_changed = topics_changed
     now = group.members[member_id]
     aim = TargetAssignment(group.target_epoch, group.target.get(member_id, NO_PARTS))
-    standing = reconcile(now.standing, aim, owned, lambda part: group.is_free(part, member_id))
+    others_own = any(owner != member_id for owner in group.owners.values())
+    is_free = (lambda part: group.is_free(part, member_id)) if others_own else None
+    standing = reconcile(now.standing, aim, owned, is_free)
     member = replace(now, standing=standing)
     if member != now:
         revision.put(member)

@@ -63,6 +63,26 @@ class MemberAssignment(NamedTuple):
 
 NEW: Final = MemberAssignment()
 
+MEMBER_BYTES: Final = 1_500
+"""Memory counted for a member without names: its objects, its timers."""
+NAME_BYTES: Final = 64
+"""And for each name besides its characters."""
+
+
+def profile_bytes(profile: MemberProfile) -> int:
+    """Memory counted for a member with this profile."""
+    names = (
+        profile.instance_id or "",
+        profile.rack_id or "",
+        profile.client_id,
+        profile.client_host,
+        profile.pattern or "",
+        *profile.topics,
+    )
+    protocols = () if profile.classic is None else profile.classic.protocols
+    stored = sum(len(name) + len(metadata) for name, metadata in protocols)
+    return MEMBER_BYTES + sum(map(len, names)) + NAME_BYTES * len(profile.topics) + stored
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

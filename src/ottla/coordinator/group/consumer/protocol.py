@@ -48,6 +48,7 @@ from ottla.coordinator.group.consumer.timers import (
     restart_session,
 )
 from ottla.coordinator.group.draft import Draft
+from ottla.coordinator.group.memory import GroupMemory
 from ottla.coordinator.group.records import TimerKey, tombstone
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.outcome import NOTHING, Answer, Outcome, SetTimer
@@ -69,8 +70,10 @@ class ConsumerProtocol:
         limits: Callable[[], GroupSettings],
         image: Callable[[], Image],
         new_id: Callable[[], str],
+        memory: GroupMemory,
     ) -> None:
         self._groups = groups
+        self._memory = memory
         self._limits = limits
         self._image = image
         self._new_id = new_id
@@ -149,6 +152,9 @@ class ConsumerProtocol:
         else:
             before = self._groups.get(group_id)
             group = self._joined(group_id, request, draft, context)
+            if request.epoch == JOINS or request.subscribes:
+                grows_by = heartbeat.grows_by(group, request)
+                self._memory.check(group_id, grows_by, context.limits.memory_bytes, now)
             decision = HeartbeatDecision(group, request, draft, context, lookup, assign)
             reply = decision.decide(self._new_id)
             if isinstance(before, ClassicGroup):
@@ -188,6 +194,8 @@ class ConsumerProtocol:
         self, group: ConsumerGroup, request: JoinRequest, answer: JoinAnswer, now: WallMs
     ) -> Outcome[None]:
         context, draft = self.context, Draft(now)
+        grows_by = classic_members.grows_by(group, request)
+        self._memory.check(group.id, grows_by, context.limits.memory_bytes, now)
         replaced = None if request.member_id else group.static_member(request.instance_id)
         reply, revision = ClassicJoin(group, request, draft, context).decide(self._new_id)
         takes_over = replaced is not None and replaced.classic is None

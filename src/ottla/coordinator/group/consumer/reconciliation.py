@@ -14,7 +14,8 @@ from ottla.coordinator.group.consumer.member import MemberAssignment, MemberStat
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
 from ottla.model.errors import ErrorCode, KafkaError
 
-IsFree: TypeAlias = Callable[[TopicIdPartition], bool]
+IsFree: TypeAlias = Callable[[TopicIdPartition], bool] | None
+"""Whether no other member owns a partition; None: no other member owns any."""
 
 
 class TargetAssignment(NamedTuple):
@@ -51,6 +52,8 @@ def _towards(
     revoking = now.assigned - retained
     if revoking and _holds_any(revoking, owned):
         return MemberAssignment(epoch, now.epoch, MemberState.UNREVOKED, retained, revoking)
+    if is_free is None:
+        return MemberAssignment(aim.epoch, now.epoch, MemberState.STABLE, aim.parts, NO_PARTS)
     missing = aim.parts - retained
     owned_by_others = [part for part in missing if not is_free(part)]
     free = missing.difference(owned_by_others)

@@ -8,6 +8,7 @@ value deletes the entry of the key.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from struct import pack, unpack
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -130,13 +131,19 @@ def _write_standing(out: Writer, standing: MemberAssignment) -> Writer:
 
 
 def _write_parts(out: Writer, parts: Parts) -> Writer:
-    topics = by_topic(parts)
+    return out.raw(_parts_bytes(parts))
+
+
+@lru_cache(maxsize=2)
+def _parts_bytes(parts: Parts) -> bytes:
+    """A member's target often becomes its assignment in the same step: encoded once."""
+    topics, out = by_topic(parts), Writer(None, flexible=True)
     out.array(len(topics))
     for topic_id, partitions in topics.items():
         # Packed at once: a group may have thousands of partitions, written with each change.
         packed = pack(f">{len(partitions)}i", *partitions)
         out.raw(topic_id.bytes).array(len(partitions)).raw(packed).tags()
-    return out
+    return out.done()
 
 
 def _write_pattern(out: Writer, resolved: Resolved) -> Writer:

@@ -28,6 +28,7 @@ from ottla.spark.pipelines.sinks.query_layout import (
 from ottla.spark.pipelines.sinks.records import check_columns, options_of, topic_records
 from ottla.spark.pipelines.spec import (
     ConsoleTarget,
+    FileSource,
     FilesTarget,
     Pipeline,
     SqlStep,
@@ -93,7 +94,9 @@ def _pipeline_of_batch(pipeline: Pipeline, layout: QueryLayout, source: str) -> 
         pipeline,
         sources=tuple(replace(s, watermark=None) for s in pipeline.sources if s.name == source),
         files=tuple(
-            replace(f, watermark=None) for f in pipeline.files if f.is_table or f.name == source
+            replace(f, watermark=None) if isinstance(f, FileSource) else f
+            for f in pipeline.files
+            if f.is_table or f.name == source
         ),
         steps=tuple(replace(s, watermark=None) if isinstance(s, SqlStep) else s for s in steps),
     )
