@@ -14,9 +14,14 @@ with the same client programs. One file for each promise:
 - `transactions`        transactions a second, flushed before they are acknowledged
 - `loading`             a million committed offsets read back after a restart
 - `wire`, `log`, `net`  single layers, for work on them; Kafka has no part in these
+- `cluster`             three brokers and three replicas: rate, latency, catching up, failover
+- `tls`                 produce and consume over TLS, and in plaintext
+- `logins`              clients that do not finish their handshake, and many logins at once
+- `quotas`              what a throttled client gets, and that it slows nobody else down
 - `failover`            three brokers: writes after a killed or stopped leader
 - `columns`             records to columns and back
 - `spark_io`            Spark to and from topics, beside its own connector
+- `pipeline_start`      the first batches of a pipeline with six sinks, and what Spark itself needs
 
 And what they stand on: `contenders` (the brokers), `raw` and `frames` (the load driver on bare
 sockets), `crowd` (thousands of conversations on such), `rdkafka` (librdkafka), `java` (Kafka's own

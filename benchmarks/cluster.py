@@ -5,7 +5,7 @@ fixed rate of at most Kafka's, a follower that was down catches up at least as f
 controller's 3,000 partitions have leaders within 5 s. Ottla's brokers use one ZooKeeper server,
 whose CPU counts as theirs; Kafka's are brokers and controllers in one.
 
-    python -m benchmarks.cluster [--rounds N] [--only WORD] [--folder DIR]
+    python -m benchmarks.cluster [--rounds N] [--only NAME,…] [--minutes N] [--folder DIR]
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from benchmarks import report
 from benchmarks.contenders import KAFKA_SETTINGS, OTTLA_SETTINGS, Contender, cpu_s, rss_mb
-from benchmarks.scenario import KAFKA, OTTLA, Readings
+from benchmarks.scenario import KAFKA, OTTLA, Readings, cores
 from ottla.cli.kafka.zookeeper_start import command as zookeeper_command
 from tools import nodes
 
@@ -42,6 +43,7 @@ INTERNAL: Final = {
 }
 WARM_TURNS: Final = 4
 MANY_PARTITIONS: Final = 3_000
+FAILOVER: Final = f"{MANY_PARTITIONS} partitions, controller killed, session timeout included"
 CATCH_UP_BYTES: Final = 1_000_000_000
 
 
@@ -77,8 +79,7 @@ class Cluster:
     def topic(self, name: str, partitions: int) -> Iterator[str]:
         """A replicated topic whose replicas are all in sync; it is deleted afterwards."""
         admin = self.admin()
-        for future in admin.create_topics([NewTopic(name, partitions, BROKERS)]).values():
-            future.result(WAIT_S)
+        _until(lambda: _created(admin, NewTopic(name, partitions, BROKERS)), f"topic {name}")
         _until(lambda: in_sync(admin, name) == partitions * BROKERS, f"the replicas of {name}")
         try:
             yield name
@@ -94,6 +95,19 @@ class Cluster:
         return {**figures, "cpu_s": self.cpu_s() - before}
 
 
+def _created(admin: AdminClient, topic: NewTopic) -> bool:
+    """False: there is no controller just now."""
+    [future] = admin.create_topics([topic]).values()
+    try:
+        future.result(WAIT_S)
+    except KafkaException as refusal:
+        code = refusal.args[0].code()
+        if code not in (KafkaError.NOT_CONTROLLER, KafkaError.TOPIC_ALREADY_EXISTS):
+            raise
+        return bool(code == KafkaError.TOPIC_ALREADY_EXISTS)
+    return True
+
+
 def in_sync(admin: AdminClient, topic: str) -> int:
     """Replicas in sync, over all partitions that have a leader."""
     described = admin.list_topics(topic, timeout=WAIT_S).topics[topic]
@@ -105,16 +119,17 @@ def in_sync(admin: AdminClient, topic: str) -> int:
 
 def throughput(cluster: Cluster, number: int) -> Iterator[tuple[str, Readings]]:
     for size, partitions in ((1000, 12), (1000, 200), (100, 12), (100, 200)):
-        volume = 1_000_000_000 if size == 1000 else 200_000_000
+        volume = 500_000_000 if size == 1000 else 150_000_000
         with cluster.topic(f"load-{number}-{size}-{partitions}", partitions) as topic:
             figures = cluster.drive(
                 do="produce", topic=topic, partitions=partitions, size=size, acks=-1, bytes=volume
             )
-        name = f"3 replicas, {size} B, {partitions} partitions, acks=all"
+        metric = "librdkafka produce MB/s"
         yield (
-            name,
+            f"{report.REPLICATED}, {size} B, {partitions} partitions, acks=all",
             {
-                "librdkafka produce MB/s": figures["bytes"] / figures["seconds"] / 1e6,
+                metric: figures["bytes"] / figures["seconds"] / 1e6,
+                cores(metric): figures["cpu_s"] / figures["seconds"],
                 "librdkafka produce CPU s/GB": figures["cpu_s"] / (figures["bytes"] / GB),
             },
         )
@@ -126,7 +141,7 @@ def latency(cluster: Cluster, number: int) -> Iterator[tuple[str, Readings]]:
         load = {"topic": topic, "size": 1000, "partitions": 12, "acks": -1}
         taken = cluster.drive(do="end to end", rate=1000, seconds=8, **load)
     readings = {f"end to end {name}": value for name, value in taken.items() if name != "cpu_s"}
-    yield "3 replicas, 1000 records of 1 KB a second, acks=all", readings
+    yield f"{report.REPLICATED}, 1000 records of 1 KB a second, acks=all", readings
 
 
 def catching_up(cluster: Cluster, number: int) -> Iterator[tuple[str, Readings]]:
@@ -149,7 +164,7 @@ def catching_up(cluster: Cluster, number: int) -> Iterator[tuple[str, Readings]]
         _until(lambda: in_sync(admin, topic) == 12 * BROKERS, f"{topic} to be in sync")
         seconds = time.perf_counter() - began
     yield (
-        "a follower 1 GB behind, its start included",
+        f"{report.REPLICATED}, one 1 GB behind, its start included",
         {"catch-up MB/s": wrote["bytes"] / seconds / 1e6},
     )
 
@@ -173,7 +188,7 @@ def failover(cluster: Cluster, number: int) -> Iterator[tuple[str, Readings]]:
             lambda: in_sync(survivor, topic) == MANY_PARTITIONS * BROKERS, f"{topic} to be in sync"
         )
     yield (
-        f"{MANY_PARTITIONS} partitions, controller killed, session timeout included",
+        FAILOVER,
         {"all leaders elected s": seconds},
     )
 
@@ -184,6 +199,7 @@ def memory(cluster: Cluster, number: int) -> Iterator[tuple[str, Readings]]:
 
 SCENARIOS: Final = (latency, throughput, catching_up, failover, memory)
 """Latency first: gigabytes that the kernel still writes back would be measured with it."""
+NAMES: Final = tuple(each.__name__ for each in SCENARIOS)
 
 
 def _led_without(admin: AdminClient, topic: str, dead: int) -> bool:
@@ -267,9 +283,12 @@ def _stopping(members: list[Member]) -> Iterator[None]:
 def main(args: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.cluster")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="run only scenarios whose name contains this")
+    parser.add_argument("--only", default=",".join(NAMES), help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--minutes", type=float, default=60, help="start no turn after this")
     parser.add_argument("--folder", help="write data here; default: the temporary folder")
     options = parser.parse_args(args)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the brokers end, too
+    end = time.monotonic() + 60 * options.minutes
     with (
         tempfile.TemporaryDirectory(dir=options.folder, prefix="ottla-cluster-") as folder,
         ExitStack() as stack,
@@ -278,21 +297,27 @@ def main(args: Sequence[str] = ()) -> int:
             stack.enter_context(kafka_cluster(Path(folder))),
             stack.enter_context(ottla_cluster(Path(folder))),
         ]
+        idle: dict[str, list[Readings]] = {
+            each.name: [{"idle MB": each.memory_mb()}] for each in clusters
+        }
         for cluster in clusters:
-            _say(f"{cluster.name}: three idle brokers, {cluster.memory_mb():.0f} MB resident")
             _warm(cluster)
-        readings = _measured(clusters, options.rounds, options.only)
+        readings = {"three idle brokers": idle}
+        readings |= _measured(clusters, options.rounds, options.only.split(","), end)
     rows = [row for name, turns in readings.items() for row in report.rows(name, turns)]
     print(f"\n{report.table(rows)}\n")
     return 0
 
 
 def _measured(
-    clusters: Sequence[Cluster], rounds: int, only: str
-) -> Mapping[str, dict[str, list[Readings]]]:
+    clusters: Sequence[Cluster], rounds: int, only: Sequence[str], end: float
+) -> dict[str, dict[str, list[Readings]]]:
     readings: dict[str, dict[str, list[Readings]]] = {}
-    for scenario in (each for each in SCENARIOS if only in each.__name__):
+    for scenario in (each for each in SCENARIOS if each.__name__ in only):
         for number in range(rounds):
+            if time.monotonic() > end:
+                _say(f"no time for round {number + 1} of {scenario.__name__}")
+                break
             turn = clusters if number % 2 == 0 else clusters[::-1]
             for cluster in turn:
                 for name, values in scenario(cluster, number):

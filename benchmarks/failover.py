@@ -2,10 +2,11 @@
 0.2 s when a leader is stopped in an orderly way.
 
 Three brokers and one ZooKeeper server; a topic with three replicas, written to with acks=all by our
-own producer and by librdkafka at the same time. A leader is killed, or stopped, and started again,
-time after time. Measured for each client: from the node's end (a kill) to the next acknowledgement
-of the partition it led; the longest pause between two acknowledgements (a stop). Clients back off
-for at most 200 ms: with their default of a second they would be measured, not the brokers.
+own producer and by librdkafka at the same time, and an idle one, whose followers' fetches wait. A
+leader is killed, or stopped, and started again, time after time. Measured for each client: from the
+node's end (a kill) to the next acknowledgement of the partition it led; the longest pause between
+two acknowledgements (a stop). Clients back off for at most 200 ms: with their default of a second
+they would be measured, not the brokers. Brokers have the default settings of replication.
 
     python -m benchmarks.failover [--kills N] [--stops N] [--folder DIR]
 """
@@ -37,6 +38,8 @@ RDKAFKA: Final = {
     "socket.timeout.ms": 2000,
     "retry.backoff.max.ms": BACKOFF_MAX_MS,
 }
+BROKERS: Final = {"replica.fetch.wait.max.ms": "500", "replica.fetch.backoff.ms": "1000"}
+"""The defaults: the tests' own cluster has shorter ones."""
 
 Samples = dict[str, list[float]]
 
@@ -102,9 +105,10 @@ def measure(folder: Path, kills: int, stops: int) -> None:
     path.mkdir()
     with (
         zookeeper_ensemble(folder / "zookeeper", 1) as servers,
-        ThreeBrokers(Ensemble(servers), path) as cluster,
+        ThreeBrokers(Ensemble(servers), path, BROKERS) as cluster,
     ):
         cluster.create_topic(TOPIC, PARTITIONS)
+        cluster.create_topic("idle", 6)
         own = OwnLoad(cluster.bootstrap, TOPIC, PARTITIONS, retry_backoff_max_ms=BACKOFF_MAX_MS)
         rdkafka = cluster.load(TOPIC, PARTITIONS, producers=1, settings=RDKAFKA)
         killed: Samples = {"ours": [], "librdkafka": []}
@@ -130,7 +134,7 @@ def measure(folder: Path, kills: int, stops: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--stops", type=int, default=10)
+    parser.add_argument("--stops", type=int, default=50)
     parser.add_argument("--folder", type=Path, help="where brokers keep their data")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -40,7 +41,7 @@ def produce(load: Mapping[str, Any]) -> Figures:
 
     def drive(share: Sequence[int]) -> None:
         sent = [frames.produce(topic, partition, batch, load["acks"]) for partition in share]
-        with connect(load["bootstrap"]) as connection:
+        with _open(load) as connection:
             _pump(connection, sent, each, topic)
 
     seconds = _timed(drive, shares)
@@ -56,7 +57,7 @@ def consume(load: Mapping[str, Any]) -> Figures:
     read = [0] * len(shares)
 
     def drive(share: Sequence[int]) -> None:
-        with connect(load["bootstrap"]) as connection:
+        with _open(load) as connection:
             reader = _Reader(connection, load["topic"], len(batch), count)
             read[shares.index(share)] = reader.drain(share)
 
@@ -188,10 +189,32 @@ def _pump(connection: socket.socket, sent: Sequence[bytes], count: int, topic: s
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
-    data = connection.recv(size, socket.MSG_WAITALL)
+    if isinstance(connection, ssl.SSLSocket):
+        data = _receive_decrypted(connection, size)
+    else:
+        data = connection.recv(size, socket.MSG_WAITALL)
     if len(data) < size:
         raise ConnectionError("the broker closed the connection")
     return data
+
+
+def _receive_decrypted(connection: ssl.SSLSocket, size: int) -> bytes:
+    """As far as it comes."""
+    data = bytearray(size)
+    count = 0
+    while count < size and (got := connection.recv_into(memoryview(data)[count:])):
+        count += got
+    return bytes(data[:count])
+
+
+def _open(load: Mapping[str, Any]) -> socket.socket:
+    """A connection; by TLS if the load names an authority."""
+    connection = connect(load["bootstrap"])
+    if not load.get("authority"):
+        return connection
+    return ssl.create_default_context(cafile=load["authority"]).wrap_socket(
+        connection, server_hostname=load["bootstrap"].rpartition(":")[0]
+    )
 
 
 def connect(bootstrap: str) -> socket.socket:

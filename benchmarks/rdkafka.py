@@ -28,7 +28,7 @@ def produce(load: Mapping[str, Any]) -> Figures:
     """Sends `bytes` of records round the partitions; done when all are acknowledged."""
     producer = Producer(
         {
-            "bootstrap.servers": load["bootstrap"],
+            **_broker(load),
             "acks": load["acks"],
             "enable.idempotence": load["acks"] == -1,
             "linger.ms": 5,
@@ -69,9 +69,7 @@ def end_to_end(load: Mapping[str, Any]) -> Figures:
     """From `produce()` to the consumer's hand, at a fixed rate, for `seconds`."""
     consumer = _consumer(load)
     consumer.assign([TopicPartition(load["topic"], p, 0) for p in range(load["partitions"])])
-    producer = Producer(
-        {"bootstrap.servers": load["bootstrap"], "acks": load["acks"], "linger.ms": 0}
-    )
+    producer = Producer({**_broker(load), "acks": load["acks"], "linger.ms": 0})
     warm = int(load["rate"])  # the first second is connections, metadata and fetch sessions
     total = int(load["rate"] * load["seconds"]) + warm
     sender = threading.Thread(target=_send_steadily, args=(producer, load, total))
@@ -114,9 +112,17 @@ def _stamp(message: Message) -> int:
     return int.from_bytes(value[:8], "big")
 
 
+def _broker(load: Mapping[str, Any]) -> dict[str, Any]:
+    """How the broker is reached: in plaintext, or by TLS if the load names an authority."""
+    settings = {"bootstrap.servers": load["bootstrap"]}
+    if load.get("authority"):
+        settings |= {"security.protocol": "SSL", "ssl.ca.location": load["authority"]}
+    return settings
+
+
 def _consumer(load: Mapping[str, Any]) -> Consumer:
     settings: dict[str, Any] = {
-        "bootstrap.servers": load["bootstrap"],
+        **_broker(load),
         "group.id": "never joined",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",

@@ -20,6 +20,7 @@ class Goal(NamedTuple):
     ending: str  # of the metric's name
     ratio: float
     more_is_better: bool
+    scenarios: str = ""  # how the names of those begin for which it holds; "": all others
 
 
 class Floor(NamedTuple):
@@ -46,7 +47,15 @@ class Row(NamedTuple):
         return None if ours is None or not theirs else ours / theirs
 
 
+REPLICATED: Final = "3 replicas"
+OVER_TLS: Final = "TLS"
+"""How the names of scenarios with goals of their own begin."""
+
 GOALS: Final = (
+    Goal("p99 ms", 1.0, False, REPLICATED),
+    Goal("catch-up MB/s", 1.0, True, REPLICATED),
+    Goal("consume MB/s", 1.0, True, OVER_TLS),
+    Goal("CPU s/GB", 1.0, False, OVER_TLS),
     Goal("MB/s", 1.2, True),
     Goal("requests/s", 1.2, True),
     Goal("p99 ms", 0.5, False),
@@ -61,6 +70,12 @@ FLOORS: Final = (
     Floor(_SMALL, "requests/s", 60_000, True),
     Floor("cold start, one topic", "first record s", 0.6, False),
     Floor("cold start, one topic", "idle MB", 80, False),
+    Floor(
+        "3000 partitions, controller killed, session timeout included",
+        "all leaders elected s",
+        5,
+        False,
+    ),
 )
 
 Rounds = Mapping[str, Sequence[Mapping[str, float]]]  # contender -> readings of each round
@@ -84,7 +99,14 @@ def rows(scenario: str, rounds: Rounds) -> Iterator[Row]:
 def verdict(row: Row, busy: float | None) -> str:
     """What to say of the goal, and of the floor if there is one."""
     said = []
-    goal = next((goal for goal in GOALS if row.metric.endswith(goal.ending)), None)
+    goal = next(
+        (
+            goal
+            for goal in GOALS
+            if row.metric.endswith(goal.ending) and row.scenario.startswith(goal.scenarios)
+        ),
+        None,
+    )
     ratio = row.ratio_of(OTTLA)
     if goal is not None and ratio is not None:
         met = ratio >= goal.ratio if goal.more_is_better else ratio <= goal.ratio

@@ -22,16 +22,20 @@ from typing import Any, Final
 
 from benchmarks import (
     ceilings,
+    cluster,
     compaction_latency,
     groups,
     latency,
     loading,
+    logins,
     partitions_10k,
+    quotas,
     report,
     small_requests,
     start,
     testing_broker,
     throughput,
+    tls,
     transactions,
 )
 from benchmarks.contenders import Contender, rss_mb, running
@@ -46,7 +50,9 @@ ALONE: Final = (  # brokers of their own
     groups,
     transactions,
     loading,
+    quotas,
 )
+IN_ROUNDS: Final = (cluster, tls, logins)  # brokers of their own, one round unless --full
 _WARM_TURNS: Final = 6  # loads of a gigabyte; then the JVM's rate has settled
 
 
@@ -70,6 +76,10 @@ def main(args: Sequence[str]) -> int:
     for missed in (row for row in rows if "MISSED" in row.verdict):
         print(f"goal missed: {missed.scenario}: {missed.metric}")
     _keep(options.json, machine, rows)
+    rounds = 3 if options.full else 1
+    for in_rounds in () if options.only else IN_ROUNDS:
+        _say(f"{in_rounds.__name__}:")
+        in_rounds.main(["--rounds", str(rounds)])
     for promise in ALONE if options.full else ():
         _say(f"{promise.__name__}:")
         promise.main()

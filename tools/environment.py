@@ -55,6 +55,7 @@ PROGRAMS: Final = (
     Program("javac", "default-jdk-headless", "the Java client tests"),
     Program("mvn", "maven", "fetching Kafka's clients and tools"),
     Program("kcat", "kcat", "the kcat tests"),
+    Program("pg_ctlcluster", "postgresql", "the tests with a database"),
     Program("/usr/sbin/krb5kdc", "krb5-kdc libsasl2-modules-gssapi-mit", "the Kerberos tests"),
     Program("/usr/sbin/kadmin.local", "krb5-admin-server", "the Kerberos tests"),
     Program("kinit", "krb5-user", "the Kerberos tests with kcat"),

@@ -15,7 +15,15 @@ from pathlib import Path
 import pytest
 
 from ottla.log.directories.directory import CLEAN_SHUTDOWN
-from tests.asking import PRODUCE, Line, batch, create_topics, fetched, produce_fields, produced
+from tests.raw_requests import (
+    PRODUCE,
+    Line,
+    batch,
+    create_topics,
+    fetched,
+    produce_fields,
+    produced,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import sys; from ottla.broker.lifecycle import run; sys.exit(run(eval(sys.argv[1])))"
@@ -141,3 +149,22 @@ def test_a_broker_that_grows_never_stops_to_look_through_many_objects() -> None:
     times, most = map(int, ran.stdout.split())
     assert times > 50, "it does look"
     assert most < 25_000
+
+
+@pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize(("umask", "file_mode"), [(None, 0o600), ("027", 0o640)])
+def test_only_its_owner_reads_the_data_unless_told_otherwise(
+    tmp_path: Path, umask: str | None, file_mode: int
+) -> None:
+    data = tmp_path / "data"
+    with process(data, **({} if umask is None else {"log_dirs_umask": umask})) as broker:
+        with Line(ready(broker)) as line:
+            create_topics(line, ["t"])
+            produced(line, "t", batch("a"))
+        broker.send_signal(signal.SIGTERM)
+        broker.communicate(timeout=30)
+    found = {path: path.stat().st_mode & 0o777 for path in [data, *data.rglob("*")]}
+    assert len(found) > 5
+    for path, mode in found.items():
+        executable = 0o111 & ~int(umask or "077", 8) if path.is_dir() else 0
+        assert mode == file_mode | executable, f"{path}: {mode:o}"

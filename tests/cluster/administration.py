@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 
 from ottla.log.directories.names import DirectoryKind, parse
 from ottla.model.errors import ErrorCode
-from tests.asking import METADATA, Line
-from tests.cluster.load import SOON
+from tests.cluster.load import connection
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.cluster.three_brokers import IDS, ThreeBrokers
+from tests.raw_requests import METADATA, Line
 
 FIND_COORDINATOR: Final = 10
 ALTER_REASSIGNMENTS: Final = 45
@@ -73,7 +73,7 @@ def replicas_of(cluster: ThreeBrokers, topic: str) -> list[int]:
 
 
 def delete_topic(cluster: ThreeBrokers, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **SOON})
+    admin = AdminClient(connection(cluster.bootstrap))
     [deleted] = admin.delete_topics([topic]).values()
     deleted.result(30)
     wait_for(lambda: topic not in cluster.children("/brokers/topics"), 30, "the deletion")

@@ -12,15 +12,24 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.cluster.file_systems import fill
 from tests.cluster.process import wait_for
-from tests.cluster.three_brokers import IDS, SESSION_MS, ThreeBrokers, name_of
+from tests.cluster.three_brokers import IDS, SESSION_MS, ZOOKEEPER, ThreeBrokers, name_of
 
 LONG_S: Final = 1.5 * SESSION_MS / 1e3
 """Long enough for a session to expire."""
 NO_DISKS: Final[Mapping[int, Path]] = {}
+ROLES: Final = ("leader", "follower", "controller", "coordinator")
+
+
+class Kind(NamedTuple):
+    """A kind of fault; without a role, which broker it strikes is drawn."""
+
+    name: str
+    inject: Callable[[int], None]
+    role: str = ""
 
 
 class Chaos:
@@ -33,22 +42,23 @@ class Chaos:
         self._topic = topic
         self._disks = disks
         self._dice = Random(seed)
-        self._faults: list[tuple[str, Callable[[int], None]]] = [
-            ("kill -9", self._kill),
-            ("kill -9", self._kill),
-            ("SIGSTOP", self._pause),
-            ("cut off from the brokers", self._cut_from_brokers),
-            ("cut off from ZooKeeper", self._cut_from_zookeeper),
-            ("no longer heard by another broker", self._one_way),
-            ("connections reset", self._reset),
-            ("kill -9 of a ZooKeeper server", self._kill_zookeeper),
-            ("SIGSTOP of a ZooKeeper server", self._pause_zookeeper),
-            ("clean restart", self._restart),
-            ("rolling restart", self._roll),
+        self._kinds = [
+            *(Kind("kill -9", self._kill, role) for role in ROLES),
+            Kind("SIGSTOP", self._pause),
+            Kind("cut off from the brokers", self._cut_from_brokers),
+            Kind("cut off from ZooKeeper", self._cut_from_zookeeper),
+            Kind("no longer heard by another broker", self._one_way),
+            Kind("no longer heard by ZooKeeper, or does not hear it", self._one_way_to_zookeeper),
+            Kind("connections reset", self._reset),
+            Kind("kill -9 of a ZooKeeper server", self._kill_zookeeper),
+            Kind("kill -9 of two ZooKeeper servers", self._take_quorum),
+            Kind("SIGSTOP of a ZooKeeper server", self._pause_zookeeper),
+            Kind("clean restart", self._restart),
+            Kind("rolling restart", self._roll),
         ]
         if disks:
-            self._faults.append(("disk full", self._fill_disk))
-        self._left: list[tuple[str, Callable[[int], None]]] = []
+            self._kinds.append(Kind("disk full", self._fill_disk))
+        self._left: list[Kind] = []
 
     def draw(self) -> tuple[str, Callable[[], None]]:
         """The next fault: its name, and what injects and repairs it.
@@ -56,34 +66,33 @@ class Chaos:
         Every kind comes once before one comes again.
         """
         if not self._left:
-            self._left = self._dice.sample(self._faults, len(self._faults))
-        name, fault = self._left.pop()
-        role, broker = self._target()
+            self._left = self._dice.sample(self._kinds, len(self._kinds))
+        kind = self._left.pop()
+        role = kind.role or self._dice.choice(ROLES)
+        broker = self._broker_in(role)
 
         def inject() -> None:
-            fault(broker)
+            kind.inject(broker)
             self._cluster.heal()
             if self._dice.random() < 0.75:
                 self._cluster.wait_until_all_in_sync()
 
-        return f"{name}: {role} {broker}", inject
+        return f"{kind.name}: {role} {broker}", inject
 
-    def _target(self) -> tuple[str, int]:
+    def _broker_in(self, role: str) -> int:
         cluster, dice = self._cluster, self._dice
-        partitions = cluster.partitions()
-        role = dice.choice(["leader", "follower", "controller", "coordinator"])
         match role:
             case "controller":
                 broker = cluster.controller
             case "coordinator":
-                internal = [(t, p) for t, p, _ in partitions if t.startswith("__")]
+                internal = [(t, p) for t, p, _ in cluster.partitions() if t.startswith("__")]
                 broker = cluster.leader(*dice.choice(internal)) if internal else -1
             case "leader":
                 broker = cluster.leader(self._topic)
             case _:
                 followers = [id for id in IDS if id != cluster.leader(self._topic)]
                 broker = dice.choice(followers)
-        return role, broker if broker in IDS else dice.choice(IDS)
+        return broker if broker in IDS else dice.choice(IDS)
 
     # Faults
 
@@ -93,7 +102,7 @@ class Chaos:
         self._cluster.start(broker)
 
     def _restart(self, broker: int) -> None:
-        assert self._cluster.brokers[broker].terminate() == 0
+        self._cluster.stop(broker)
         self._cluster.start(broker)
 
     def _roll(self, _: int) -> None:
@@ -117,6 +126,11 @@ class Chaos:
         self._cluster.cut(broker, other)
         self._wait(2 * LONG_S)
 
+    def _one_way_to_zookeeper(self, broker: int) -> None:
+        direction = (name_of(broker), ZOOKEEPER)
+        self._cluster.proxies.cut(direction if self._dice.random() < 0.5 else direction[::-1])
+        self._wait(2 * LONG_S)
+
     def _reset(self, broker: int) -> None:
         for other in IDS:
             if other != broker:
@@ -125,6 +139,12 @@ class Chaos:
     def _kill_zookeeper(self, _: int) -> None:
         self._dice.choice(self._cluster.ensemble.servers).kill()
         self._wait(LONG_S)
+        self._cluster.ensemble.restore()
+
+    def _take_quorum(self, _: int) -> None:
+        for server in self._dice.sample(self._cluster.ensemble.servers, 2):
+            server.kill()
+        self._wait(2 * LONG_S)
         self._cluster.ensemble.restore()
 
     def _pause_zookeeper(self, _: int) -> None:

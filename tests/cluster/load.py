@@ -39,6 +39,23 @@ PAUSE_S: Final = 0.002
 """Between two sends: enough load to be in the middle of something, not more than two cores."""
 
 
+class Bootstrap(str):
+    """Addresses of brokers, and what librdkafka needs to log in there."""
+
+    login: Mapping[str, Any]
+
+    def __new__(cls, addresses: str, login: Mapping[str, Any]) -> Bootstrap:
+        bootstrap = super().__new__(cls, addresses)
+        bootstrap.login = login
+        return bootstrap
+
+
+def connection(address: str) -> dict[str, Any]:
+    """Settings of a client of librdkafka at brokers that may want a login."""
+    login = address.login if isinstance(address, Bootstrap) else {}
+    return {"bootstrap.servers": str(address), **SOON, **login}
+
+
 def value_of(name: str, size: int) -> bytes:
     return f"{name}|{size}|".encode() + b"." * size
 
@@ -65,7 +82,7 @@ def create_topic(
     else:
         new = NewTopic(topic, len(partitions), replica_assignment=partitions)
     new.config = {name.replace("_", "."): value for name, value in settings.items()}
-    admin = AdminClient({"bootstrap.servers": address, **SOON})
+    admin = AdminClient(connection(address))
     [created] = admin.create_topics([new]).values()
     created.result(30)
 
@@ -148,14 +165,13 @@ class Load:
     def _produce(self, process: str) -> None:
         producer = Producer(
             {
-                "bootstrap.servers": self._address,
+                **connection(self._address),
                 "enable.idempotence": True,
                 "acks": "all",
                 "linger.ms": 1,
                 "retry.backoff.ms": 20,
                 "delivery.timeout.ms": DELIVERY_S * 1000,
                 "error_cb": self._on_error,
-                **SOON,
                 **self._settings,
             }
         )
@@ -223,7 +239,7 @@ def values(address: str, topic: str, partitions: int = 1) -> list[str]:
 
 def produce(address: str, topic: str, names: Sequence[str], size: int = 100, **more: Any) -> None:
     """Send these to partition 0, and see each acknowledged."""
-    config = {"bootstrap.servers": address, "acks": "all", **SOON, **more}
+    config = {**connection(address), "acks": "all", **more}
     producer = Producer(config)
     failed: list[KafkaError] = []
 
@@ -241,13 +257,12 @@ def produce(address: str, topic: str, names: Sequence[str], size: int = 100, **m
 def _reader(address: str) -> Consumer:
     return Consumer(
         {
-            "bootstrap.servers": address,
+            **connection(address),
             "group.id": "nobody",
             "enable.auto.commit": False,
             "check.crcs": True,
             "fetch.wait.max.ms": 50,
             "auto.offset.reset": "error",
-            **SOON,
         }
     )
 

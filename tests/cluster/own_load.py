@@ -72,3 +72,46 @@ class OwnLoad:
                 self._acknowledged[partition].append(time.monotonic_ns())
 
         return on_delivery
+
+
+class OwnGroup:
+    """One member of a group of our own consumer, which reads and commits while in its block."""
+
+    def __init__(self, address: str, topic: str, **options: Any) -> None:
+        self.failures: list[str] = []
+        self.read = 0
+        self._address = address
+        self._topic = topic
+        self._options = options
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._consume)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _consume(self) -> None:
+        try:
+            with ottla.Consumer(
+                self._topic,
+                bootstrap_servers=self._address,
+                group_id=f"own-{self._topic}",
+                auto_offset_reset="earliest",
+                **self._options,
+            ) as consumer:
+                while not self._stop.is_set():
+                    records = consumer.poll(0.2)
+                    self.read += len(records)
+                    if records:
+                        consumer.commit()
+        except Exception as error:
+            self.failures.append(repr(error))

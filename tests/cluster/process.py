@@ -46,6 +46,7 @@ class BrokerProcess:
         self.dirs = list(dirs) or [folder / "data"]
         self.host = host
         self.port = free_ports(1, host)[0]
+        self.listeners = [f"PLAINTEXT://{self.address}"]
         self.program = ["-m", "ottla"]
         self.lives = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -81,7 +82,7 @@ class BrokerProcess:
         assert self._process is None or self._process.poll() is not None, "it still runs"
         self.lives += 1
         command = [sys.executable, *self.program, "serve"]
-        command += ["--listeners", f"PLAINTEXT://{self.address}"]
+        command += ["--listeners", ",".join(self.listeners)]
         command += ["--data-dir", ",".join(map(str, self.dirs))]
         for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]

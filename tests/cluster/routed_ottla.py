@@ -4,7 +4,7 @@
 
 Stands for the network of a machine: what a broker connects to another broker or to ZooKeeper
 passes a proxy of that pair, although all brokers advertise the same addresses to everybody.
-Nothing else of the program differs.
+Nothing else of the program differs, but that SIGUSR2 has it write where its tasks wait.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import runpy
+import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -47,6 +48,21 @@ def route(routes: Mapping[tuple[str, int], tuple[str, int]]) -> None:
         loop.create_connection = on_loop(loop.create_connection)
 
 
+def describe_tasks() -> str:
+    """For every task of the running loop, the lines at which it and what it awaits wait."""
+    lines = []
+    for task in asyncio.all_tasks():
+        lines.append(f"task {task.get_name()}, cancelled {task.cancelling()} times:")
+        waits: Any = task.get_coro()
+        while waits is not None:
+            frame = getattr(waits, "cr_frame", None) or getattr(waits, "ag_frame", None)
+            if frame is not None:
+                code = frame.f_code
+                lines.append(f"    {code.co_qualname} {code.co_filename}:{frame.f_lineno}")
+            waits = getattr(waits, "cr_await", None) or getattr(waits, "ag_await", None)
+    return "\n".join(lines)
+
+
 def main() -> None:
     given: dict[str, tuple[str, int]] = json.loads(sys.argv.pop(1))
     routes = {}
@@ -54,6 +70,7 @@ def main() -> None:
         name, _, number = address.rpartition(":")
         routes[name, int(number)] = (host, port)
     route(routes)
+    signal.signal(signal.SIGUSR2, lambda *_: print(describe_tasks(), file=sys.stderr, flush=True))
     runpy.run_module("ottla", run_name="__main__")
 
 

@@ -14,7 +14,7 @@ import ottla
 from ottla.config.replication import RACK_AWARE_SELECTOR
 from tests.cluster.load import produce
 from tests.cluster.process import BrokerProcess, wait_for
-from tests.cluster.test_replication import create, everyone, in_sync
+from tests.cluster.replicated_topics import create, everyone, in_sync
 from tests.store.zookeeper_server import Server, zookeeper_server
 from tools import kafka_cache
 from tools.nodes import free_ports
@@ -130,10 +130,10 @@ def test_a_client_reads_from_the_follower_of_its_rack(
     assert sent()[leader] < sent()[near] / 10
 
 
-def test_a_reader_of_a_follower_sees_every_record_across_a_change_of_leader(
+def test_scenario_26_a_reader_of_a_follower_sees_every_record_across_a_change_of_leader(
     brokers: list[BrokerProcess],
 ) -> None:
-    """Scenario 26: no gap, nothing twice."""
+    """No gap, nothing twice."""
     address = everyone(brokers)
     leader, _ = in_sync(address, TOPIC)[0]
     near = (leader + 1) % 3

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,6 +28,7 @@ from ottla.testing.history.replicas import differences
 from tests.cluster.load import Load, create_topic
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.cluster.proxies import Address, Proxies
+from tests.cluster.secure_cluster import ClusterSecurity
 from tests.store.zookeeper_server import Ensemble
 from tools.nodes import free_ports
 
@@ -76,9 +79,15 @@ class ThreeBrokers:
     """A cluster of three, started by `with`; every fault is healed at the end of the block."""
 
     def __init__(
-        self, ensemble: Ensemble, folder: Path, settings: Mapping[str, str] | None = None
+        self,
+        ensemble: Ensemble,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        security: ClusterSecurity | None = None,
     ) -> None:
+        """With `security` there is nothing but SASL_SSL."""
         self.ensemble = ensemble
+        self.security = security
         self.path = f"/{folder.name}"
         self.proxies = Proxies()
         self.brokers = {
@@ -89,12 +98,16 @@ class ThreeBrokers:
                     "broker.id": str(id),
                     "zookeeper.connect": f"{ensemble.address}{self.path}",
                     "metrics.port": str(free_ports(1, host_of(id))[0]),
+                    **({} if security is None else security.of_brokers),
                     **(settings or {}),
                 },
                 host=host_of(id),
             )
             for id in IDS
         }
+        if security is not None:
+            for broker in self.brokers.values():
+                broker.listeners = [f"SASL_SSL://{broker.address}"]
         self._stack = ExitStack()
         self._zookeeper = KazooClient(
             hosts=ensemble.address,
@@ -111,6 +124,8 @@ class ThreeBrokers:
             stack.callback(self._zookeeper.close)
             stack.callback(self._zookeeper.stop)
             self._route()
+            if self.security is not None:
+                self.security.add_users(f"{self.ensemble.address}{self.path}")
             for broker in self.brokers.values():
                 stack.push(broker)
                 broker.launch()
@@ -144,7 +159,8 @@ class ThreeBrokers:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(broker.address for broker in self.brokers.values())
+        addresses = [broker.address for broker in self.brokers.values()]
+        return ",".join(addresses) if self.security is None else self.security.bootstrap(addresses)
 
     def create_topic(
         self, topic: str, partitions: int | list[list[int]] = 3, **settings: str
@@ -171,6 +187,17 @@ class ThreeBrokers:
     def kill(self, id: int) -> None:
         self.brokers[id].kill()
 
+    def stop(self, id: int) -> None:
+        """SIGTERM; it must end cleanly, and in time."""
+        broker = self.brokers[id]
+        try:
+            code = broker.terminate()
+        except subprocess.TimeoutExpired:
+            broker.signal(signal.SIGUSR2)
+            time.sleep(1)  # it writes where its tasks wait
+            raise AssertionError(f"broker {id} does not stop:\n{broker.said[-8000:]}") from None
+        assert code == 0, broker.said[-4000:]
+
     def start(self, id: int) -> None:
         self.brokers[id].launch()
         self.wait_until_ready(id)
@@ -184,7 +211,7 @@ class ThreeBrokers:
     def roll(self, between: Callable[[], None] = lambda: None) -> None:
         """A rolling restart, as an operator does it: one broker at a time, in-sync sets whole."""
         for id in IDS:
-            assert self.brokers[id].terminate() == 0, self.brokers[id].said[-4000:]
+            self.stop(id)
             self.start(id)
             self.wait_until_all_in_sync()
             between()

@@ -35,7 +35,8 @@ from ottla.testing.history import (
     ProducerInit,
     Send,
 )
-from tests.cluster.load import SOON, name_in, value_of
+from tests.cluster.load import connection, name_in, value_of
+from tests.raw_requests import Line
 
 CALL_S: Final = 10.0
 GIVE_UP_S: Final = 120.0
@@ -81,13 +82,15 @@ class Ground:
         self.hangs_s = hangs_s
         self.leader_of = leader_of or (lambda topic, partition: (address, -1))
         """Where a partition is led, and in which epoch, if that is known."""
+        self.line: Callable[[str, float], Line] = Line
+        """Connects to one broker, with a login where it wants one."""
         self.events: list[Event] = []
         self.failures: list[str] = []
         self.stop = threading.Event()
 
     def settings(self, **more: Any) -> dict[str, Any]:
         named = {key.replace("_", "."): value for key, value in more.items()}
-        return {"bootstrap.servers": self.address, "log_level": 0, **SOON, **named}
+        return {**connection(self.address), "log_level": 0, **named}
 
     def ended(self, *, commit: bool | None = None) -> int:
         """How many transactions have ended, as their producers know."""

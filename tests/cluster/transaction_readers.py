@@ -15,9 +15,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from ottla.testing.history import FINAL, Event, OffsetRead, Poll
-from tests.asking import FETCH, Line, fetch_fields
 from tests.cluster.load import name_in
 from tests.cluster.transacting import CALL_S, GIVE_UP_S, MOVING, Ground, Topic
+from tests.raw_requests import FETCH, Line, fetch_fields
 
 
 class Reader(threading.Thread):
@@ -86,7 +86,7 @@ def look_at_logs(ground: Ground, topics: Sequence[Topic]) -> bool:
 
         def line_to(address: str) -> Line:
             if address not in lines:
-                lines[address] = stack.enter_context(Line(address, 5.0))
+                lines[address] = stack.enter_context(ground.line(address, 5.0))
             return lines[address]
 
         try:

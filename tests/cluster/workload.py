@@ -63,6 +63,8 @@ class Workload:
         dice = Random(seed)
         self._cluster = cluster
         self._ground = Ground(cluster.bootstrap, HANGS_S, self._leader_of)
+        if cluster.security is not None:
+            self._ground.line = cluster.security.line
         self._loads = {
             LOAD: cluster.load(LOAD, LOAD.partitions, settings=IMPATIENT, pause_s=0.01),
             COMPACTED: cluster.load(

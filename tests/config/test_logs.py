@@ -10,6 +10,7 @@ ROWS: list[Row] = [
     ("log.dirs", None, "start", spec("CFG-019")),
     ("log.dir", "./data", "start", spec("CFG-019")),
     ("log.dirs.accept.missing", "false", "start"),
+    ("log.dirs.umask", "077", "start"),
     ("num.recovery.threads.per.data.dir", "2", "cluster", spec("CFG-020")),
     ("log.retention.ms", None, "cluster", spec("CFG-024")),
     ("log.retention.minutes", None, "start", spec("CFG-025")),

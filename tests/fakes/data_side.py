@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID, uuid5
 
-from ottla.broker.app import task_starter
+from ottla.broker.app import TaskStarter
 from ottla.broker.data_plane import Cluster, DataPlane
 from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
@@ -91,7 +91,7 @@ class DataSide:
             metadata=self.metadata,
             directories=self.directories,
             registry=self.registry,
-            spawn=task_starter(tasks),
+            spawn=TaskStarter(tasks),
         )
         self.services = self.data.services
         self.data.services.appends.on_first_append = None

@@ -183,6 +183,7 @@ class _ForgettingFile:
 
     def slice(self, position: int, size: int) -> FileSlice:
         self._open.check()
+        self._disk.slices += 1
         return FileSlice(self._open, position, size)
 
     def source(self) -> Source:
@@ -225,6 +226,8 @@ class ForgettingDisk:
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
         self.now_ms = now_ms
         self.life = 0
+        self.slices = 0
+        """How often a part of a file was read for a reply."""
         self.syncs = 0
         self.written_bytes = 0
         self.capacity_bytes: int | None = None

@@ -34,6 +34,9 @@ class MemoryTransport(asyncio.Transport):
         assert self.paused
         self.paused = False
 
+    def is_reading(self) -> bool:
+        return not self.paused and not self.is_closing()
+
     def is_closing(self) -> bool:
         return self.closed or self.aborted
 

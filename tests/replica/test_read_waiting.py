@@ -46,6 +46,16 @@ async def test_a_fetch_waits_for_enough_bytes() -> None:
         assert side.clock.mono_ms() == 0
 
 
+async def test_records_that_are_there_are_looked_up_once() -> None:
+    async with data_side() as side:
+        await side.lead()
+        for _ in range(3):
+            await side.append(b"x", b"y")
+        before = side.disk.slices
+        await side.start_fetch(1, max_wait_ms=60_000)  # within a batch
+        assert side.disk.slices == before + 1
+
+
 @pytest.mark.spec("DLY-29", "REP-13")
 async def test_when_the_wait_is_over_the_answer_is_what_there_is() -> None:
     async with data_side() as side:

@@ -123,8 +123,10 @@ def zookeeper_server(folder: Path, more: str = "", options: Sequence[str] = ()) 
 
 
 @contextmanager
-def zookeeper_ensemble(folder: Path, count: int) -> Iterator[list[Server]]:
-    """Several servers with a leader; all of them serve."""
+def zookeeper_ensemble(
+    folder: Path, count: int, more: str = "", options: Sequence[str] = ()
+) -> Iterator[list[Server]]:
+    """Several servers with a leader; all of them serve. `more`, `options`: as for one server."""
     jars, ports = _jars(), free_ports(3 * count)
     clients, peers, elections = ports[:count], ports[count : 2 * count], ports[2 * count :]
     members = "initLimit=20\nsyncLimit=10\n" + "".join(
@@ -137,7 +139,7 @@ def zookeeper_ensemble(folder: Path, count: int) -> Iterator[list[Server]]:
             own = folder / f"server-{number}"
             own.mkdir(parents=True)
             (own / "myid").write_text(str(number))
-            server = Server(own, jars, port, members)
+            server = Server(own, jars, port, members + more, options)
             stack.callback(server.kill)
             stack.callback(server.signal, signal.SIGCONT)
             servers.append(server)

@@ -48,7 +48,7 @@ def test_no_file_of_the_ground_names_a_package_index() -> None:
 
 def test_the_programs_that_pip_cannot_bring_are_named_with_their_packages() -> None:
     assert {Path(program.command).name for program in PROGRAMS} == {
-        "java", "javac", "mvn", "kcat", "krb5kdc", "kadmin.local", "kinit",
+        "java", "javac", "mvn", "kcat", "pg_ctlcluster", "krb5kdc", "kadmin.local", "kinit",
         "krb5-config",
     }  # fmt: skip
 

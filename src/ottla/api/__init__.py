@@ -13,6 +13,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `quota_entities`    entities with quotas in requests and replies
 - `token_requests`    what the APIs of delegation tokens have in common
 - `login`             the login of a connection on a SASL listener
+- `audit_log`         a line for each administrative request
 - `authorise`         the permissions that a request needs
 - `acl_rules`         ACLs in requests and replies
 - `operations`        authorized operations in replies

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.api.audit_log import ADMINISTRATIVE, log_change
 from ottla.api.authorise import acts_as_broker, check
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.store.port import SessionExpired, StoreUnavailable
@@ -32,7 +33,10 @@ async def attempt(api: Api, request: Request, ctx: Context) -> Fields:
         if api.between_brokers and not acts_as_broker(ctx.peer, ctx.services):
             raise KafkaError(ErrorCode.cluster_authorization_failed)
         check(ctx.services.authorizer, ctx.peer, api.needs, request)
-        return await api.handler(request, ctx)
+        reply = await api.handler(request, ctx)
+        if api.key in ADMINISTRATIVE:
+            log_change(api, request, ctx, reply)
+        return reply
     except (KafkaError, Disconnect):
         raise
     except (StoreUnavailable, SessionExpired) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -74,19 +74,31 @@ def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
     )
 
 
-def task_starter(
-    tasks: asyncio.TaskGroup,
-) -> Callable[[Coroutine[object, None, None]], asyncio.Task[None] | None]:
-    """A function that starts a task in this group; None if the broker is stopping."""
+class TaskStarter:
+    """Starts tasks in the broker's task group, and ends those that are left when it stops."""
 
-    def spawn(work: Coroutine[object, None, None]) -> asyncio.Task[None] | None:
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self._group = group
+        self._running: dict[asyncio.Task[None], None] = {}  # in the order of their start
+
+    def __call__(self, work: Coroutine[object, None, None]) -> asyncio.Task[None] | None:
+        """None if the broker is stopping."""
         try:
-            return tasks.create_task(work)
+            task = self._group.create_task(work)
         except RuntimeError:
             work.close()
             return None
+        self._running[task] = None
+        task.add_done_callback(self._running.pop)
+        return task
 
-    return spawn
+    async def cancel(self) -> None:
+        """What a task waits for may never come in a broker that stops: nobody waits for it."""
+        left = list(self._running)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
 
 
 log = logging.getLogger(__name__)
@@ -161,7 +173,8 @@ class App:
         )  # fmt: skip
         await retry_store_reads(control.load, environment.clock, config)
         listeners = Listeners.of(self.config)  # with the dynamic settings just loaded
-        spawn = task_starter(tasks := await stack.enter_async_context(asyncio.TaskGroup()))
+        spawn = TaskStarter(tasks := await stack.enter_async_context(asyncio.TaskGroup()))
+        stack.push_async_callback(spawn.cancel)
         cluster = Cluster(self.broker_id, links.to, control.channel)
         data = DataPlane(
             environment, self.dynamic, cluster, store=store, metadata=metadata,
@@ -177,7 +190,8 @@ class App:
             coordination.txns,
         )  # fmt: skip
         network = self._network(control)
-        links.answer = Dispatch(services, spawn, memory=network.buffers.admission)
+        stack.push_async_callback((requests := TaskStarter(tasks)).cancel)
+        links.answer = Dispatch(services, requests, memory=network.buffers.admission)
         listener_set, security = await self._bind(stack, control, links, network)
         control.registration.log_dirs = identity.log_dirs
         await self._begin(stack, tasks, _Parts(control, data, coordination, security, listener_set))
@@ -203,7 +217,7 @@ class App:
         environment, listener = self._environment, Listeners.of(self.config).inter_broker
         links = BrokerLinks(self.broker_id, listener, metadata, environment.clock, environment.dice)
         if self.config.zookeeper_connect is not None:  # else there is no other broker
-            links.security = LinkSecurity(self.config, environment.clock)
+            links.security = LinkSecurity(self.config, environment.clock, environment.random_bytes)
         stack.callback(links.close)
         return links
 

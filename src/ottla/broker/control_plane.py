@@ -31,6 +31,7 @@ from ottla.model.metrics import Registry
 from ottla.protocol.interbroker import CONTROLLED_SHUTDOWN
 from ottla.security.authorizer import Authorizer
 from ottla.security.delegation_tokens import DelegationTokens
+from ottla.security.password_encoder import PasswordEncoder
 from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.security.quotas.metrics import register_metrics
 from ottla.shared_state.acl_store import AclStore
@@ -88,6 +89,7 @@ class ControlPlane:
             store, environment.clock, links.broker_id, alone=settings.zookeeper_connect is None
         )
         self.configs = ConfigStore(store, config, links.broker_id)
+        self.configs.passwords = PasswordEncoder.of(settings, environment.random_bytes)
         self.quotas = _client_quotas(settings, registry, environment.clock)
         self.configs.quotas = QuotaStore(store, self.quotas)
         self.acls = AclStore(store, authorizer)
@@ -153,6 +155,8 @@ class ControlPlane:
         config = self._config.current
         if config.zookeeper_connect is None or not config.controlled_shutdown_enable:
             return
+        if self.loop.has_ended and self.loop.active_id == self.registration.broker_id:
+            return  # this broker is the controller, and a failure has ended it: others elect
         attempts = config.controlled_shutdown_max_retries
         for attempt in range(attempts):
             if attempt:

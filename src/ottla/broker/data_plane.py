@@ -34,6 +34,7 @@ from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.delete_records import RecordDeleter
 from ottla.replica.environment import ReplicaEnvironment, ThreadPool
+from ottla.replica.fetch.follower_fetches import FollowerFetches
 from ottla.replica.fetch.replication_quota import ReplicationQuota
 from ottla.replica.fetch_sessions import FetchSessions
 from ottla.replica.fetcher.fetchers import Connect, Fetchers
@@ -151,13 +152,13 @@ class DataPlane:
             hosted, directories, config.topic, self._flushes, self.fetchers,
             accepts_missing_logs=config.current.log_dirs_accept_missing,
         )  # fmt: skip
+        throttle = _replication_quota(config, lambda now: now.leader_replication_throttled_rate)
         return ReplicaServices(
             hosted=hosted,
             appends=Appender(hosted, self._flushes),
             reads=Reader(
                 hosted,
-                self._isr_loop,
-                _replication_quota(config, lambda now: now.leader_replication_throttled_rate),
+                FollowerFetches(hosted, self._isr_loop, throttle),
                 reads_by_rack=config.current.replica_selector_class is not None,
             ),
             deletes=RecordDeleter(hosted, self.metadata),

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import json
 import logging
+import os
 import resource
 import signal
 import sys
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 from ottla.broker.app import App
 from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.broker.environment import Environment
+from ottla.config.broker import BrokerConfig
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
 
@@ -75,6 +77,7 @@ def run(settings: Mapping[str, str], logs: LogStyle | None = None) -> int:
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_S)
     _raise_descriptor_limit()
+    os.umask(int(BrokerConfig.parse(settings).log_dirs_umask, 8))
     try:
         _loop_runner()(_serve(settings))
     except UserError:

@@ -66,7 +66,7 @@ class Connections:
         def rank(link: BrokerConnection) -> tuple[bool, bool, int, float]:
             peer = link.peer
             waits = peer.not_before_ms > now_ms
-            return waits, not peer.is_open, peer.in_flight, self._dice.random()
+            return waits, not peer.is_ready, peer.in_flight, self._dice.random()
 
         links = sorted((self.to(node) for node in nodes.values()), key=rank)
         yield from links

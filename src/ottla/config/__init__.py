@@ -14,6 +14,7 @@ warnings as text, or a `UserError` that names the key.
 - `listeners`   `listeners` and related settings, parsed into endpoints
 - `listener_settings`  settings of a single listener, `listener.name.<name>.` before their names
 - `properties`  server.properties, the environment and `--set` turned into one `BrokerConfig`
+- `providers`   `${file:…}`, `${dir:…}` and `${env:…}` in them: values that stand elsewhere
 - `dynamic`     settings changed at run time: precedence, change listeners
 - `changes`     AlterConfigs and IncrementalAlterConfigs, as pure functions
 - `entries`     DescribeConfigs: values, sources, synonyms

@@ -9,6 +9,7 @@ from ottla.config.settings import (
     Doc,
     Dynamic,
     Long,
+    Matches,
     NoEffect,
     OneOf,
     Settings,
@@ -31,6 +32,11 @@ class LogSettings(Settings):
     log_dirs_accept_missing: Annotated[
         bool, Doc("Ours. Start even if a log directory is missing, without its records.")
     ] = False
+    log_dirs_umask: Annotated[
+        str,
+        Matches(r"0?[0-7]{3}", "three octal digits, such as 077 or 027"),
+        Doc("Ours. Permissions that files and directories of the broker do not get."),
+    ] = "077"
     num_recovery_threads_per_data_dir: Annotated[
         int, AtLeast(1), Dynamic("cluster"), Doc("Threads per directory for loading and recovery.")
     ] = 2

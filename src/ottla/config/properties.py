@@ -1,12 +1,13 @@
 """server.properties, the environment and `--set`, combined into one `BrokerConfig`.
 
 Owns: the syntax of a Java properties file and the precedence: `--set`, then the environment, then
-the file. Never logs: warnings are returned as text.
+the file; values may stand elsewhere (`providers`). Never logs: warnings are returned as text.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,10 +15,12 @@ from typing import Final, NamedTuple
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener_settings import base_name, is_of_listener
 from ottla.config.listeners import WITH_LOGIN, Listeners
+from ottla.config.providers import resolve
 from ottla.config.retired import translate
 from ottla.model.errors import UserError
 
 PREFIX: Final = "OTTLA_"
+JAAS_FILE: Final = "java.security.auth.login.config"
 NO_SETTINGS: Final = frozenset(
     {
         "OTTLA_BOOTSTRAP_SERVER",
@@ -48,22 +51,24 @@ def load(
 ) -> Loaded:
     """Combine the sources and check the result; a UserError names the invalid setting."""
     combined = {
+        **from_kafka_opts(environment or {}),
         **(read_file(path) if path else {}),
         **from_environment(environment or {}),
         **from_sets(sets),
     }
+    combined = resolve(combined, environment or {}, parse)
     listener_names = filter(is_of_listener, combined)
     texts, warnings = translate(combined, [*BrokerConfig.SETTINGS, *listener_names])
     config = BrokerConfig.parse(texts)
-    warnings += [*warnings_of_no_effect(config, texts), *warnings_of_access(config)]
+    warnings += [*warnings_of_no_effect(texts), *warnings_of_access(config)]
     return Loaded(config, texts, warnings)
 
 
-def warnings_of_no_effect(config: BrokerConfig, texts: Mapping[str, str]) -> Iterator[str]:
+def warnings_of_no_effect(texts: Mapping[str, str]) -> Iterator[str]:
     """A line for each setting that was changed from its default and has no effect."""
-    for name in texts:
+    for name, text in texts.items():
         setting = BrokerConfig.SETTINGS[base_name(name)]
-        if setting.no_effect and config.value(name) != setting.default:
+        if setting.no_effect and setting.read(text) != setting.default:
             yield f"{name} has no effect: {setting.no_effect}"
 
 
@@ -77,6 +82,12 @@ def warnings_of_access(config: BrokerConfig) -> Iterator[str]:
             "zookeeper.set.acl=false: everybody who reaches ZooKeeper can read and change the "
             "credentials of users; log in to it and set zookeeper.set.acl=true"
         )
+
+
+def read_client_file(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings in a client's file, with the values that they refer to."""
+    texts = {**from_kafka_opts(environment), **read_file(path)}
+    return resolve(texts, environment, parse)
 
 
 def read_file(path: Path) -> dict[str, str]:
@@ -105,6 +116,16 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.startswith(PREFIX) and name not in NO_SETTINGS
     }
+
+
+def from_kafka_opts(environment: Mapping[str, str]) -> dict[str, str]:
+    """The JAAS file that `KAFKA_OPTS` names: where Kafka's scripts look for Java's properties."""
+    try:
+        words = shlex.split(environment.get("KAFKA_OPTS", ""))
+    except ValueError as error:
+        raise UserError(f"KAFKA_OPTS: {error}") from None
+    options = (word.removeprefix("-D").partition("=") for word in words if word.startswith("-D"))
+    return {name: value for name, _, value in options if name == JAAS_FILE}
 
 
 def from_sets(sets: Iterable[str]) -> dict[str, str]:

@@ -32,7 +32,6 @@ REPLACED: Final[Mapping[str, str]] = {
 
 _KRAFT: Final = "the metadata store takes the place of KRaft"
 _JAVA: Final = "Java classes cannot be loaded"
-_QUOTA: Final = "quotas are not offered"
 _LOGIN: Final = "tokens are read when a connection is made"
 _TIERED: Final = "tiered storage is not offered"
 _METRICS: Final = "metrics are read from metrics.port"
@@ -42,8 +41,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "auto.include.jmx.reporter": _METRICS,
     "broker.heartbeat.interval.ms": _KRAFT,
     "broker.session.timeout.ms": _KRAFT,
-    "client.quota.callback.class": _QUOTA,
-    "config.providers": _JAVA,
+    "client.quota.callback.class": _JAVA,
     "controller.performance.": _KRAFT,
     "controller.quorum.": _KRAFT,
     "create.topic.policy.class.name": _JAVA,
@@ -62,7 +60,6 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
     "metrics.sample.window.ms": _METRICS,
-    "password.encoder.": "passwords in the metadata store are not encrypted",
     "principal.builder.class": _JAVA,
     "process.roles": _KRAFT,
     "remote.": _TIERED,

@@ -1,12 +1,23 @@
 """Settings of the connection to ZooKeeper.
 
-Owns: the names, types and defaults of `zookeeper.*`, and what they mean as settings of TLS. The
-login stands in the section `Client` of the JAAS file (`java.security.auth.login.config`).
+Owns: the names, types and defaults of `zookeeper.*` and `password.encoder.*`, and what they mean as
+settings of TLS. The login stands in the section `Client` of the JAAS file
+(`java.security.auth.login.config`).
 """
 
 from typing import Annotated, Final
 
-from ottla.config.settings import AtLeast, Doc, Matches, NoEffect, OneOf, Settings, Type, Words
+from ottla.config.settings import (
+    AtLeast,
+    Between,
+    Doc,
+    Matches,
+    NoEffect,
+    OneOf,
+    Settings,
+    Type,
+    Words,
+)
 from ottla.config.tls import STORE_TYPES, VERSIONS, TlsSettings
 
 _SERVER: Final = r"(\[[0-9A-Fa-f:.]+\]|[^\s,/:\[\]]+)(:[0-9]{1,5})?"
@@ -15,6 +26,8 @@ _SOCKETS: Final = (
     "org.apache.zookeeper.ClientCnxnSocketNetty",
     "org.apache.zookeeper.ClientCnxnSocketNIO",
 )
+KEY_FACTORIES: Final = ("PBKDF2WithHmacSHA512", "PBKDF2WithHmacSHA256", "PBKDF2WithHmacSHA1")
+CIPHERS: Final = ("AES/CBC/PKCS5Padding", "AES/GCM/NoPadding")
 _REVOCATION: Final = NoEffect("revoked certificates are not looked up")
 
 
@@ -41,6 +54,24 @@ class ZooKeeperSettings(Settings):
     zookeeper_set_acl: Annotated[
         bool, Doc("Nodes that are created get ACLs: only brokers may write, or read credentials.")
     ] = False
+    password_encoder_secret: Annotated[
+        str | None,
+        Type.PASSWORD,
+        Doc("Encrypts passwords among the dynamic settings in the metadata store."),
+    ] = None
+    password_encoder_old_secret: Annotated[
+        str | None, Type.PASSWORD, Doc("The one before; passwords encrypted with it are read.")
+    ] = None
+    password_encoder_keyfactory_algorithm: Annotated[
+        str | None, OneOf(("", *KEY_FACTORIES)), Doc("How the key is derived from the secret.")
+    ] = None
+    password_encoder_cipher_algorithm: Annotated[
+        str, OneOf(CIPHERS), Doc("How passwords are encrypted.")
+    ] = CIPHERS[0]
+    password_encoder_key_length: Annotated[int, Between(128, 256), Doc("Bits of the key.")] = 128
+    password_encoder_iterations: Annotated[
+        int, Between(1024, 1_000_000), Doc("Rounds of the derivation of the key.")
+    ] = 4_096
     zookeeper_ssl_client_enable: Annotated[bool, Doc("Connect to ZooKeeper over TLS.")] = False
     zookeeper_clientCnxnSocket: Annotated[
         str | None,

@@ -131,13 +131,13 @@ class OutboundConnection:
         The request comes in parts, its header whole in the first, and is sent without a copy:
         nobody may change them before the reply is there.
         """
-        if self._exchange is None or not self._exchange.open or self._is_due:
+        if self._exchange is None or not self.is_ready:
             return None
         return self._exchange.ask_parts(request)
 
     def put(self, request: Sequence[Bytes]) -> bool:
         """Send what will not be answered over the connection there is; False without one."""
-        if self._exchange is None or not self._exchange.open or self._is_due:
+        if self._exchange is None or not self.is_ready:
             return False
         self._exchange.put(request)
         return True
@@ -154,6 +154,11 @@ class OutboundConnection:
     @property
     def is_open(self) -> bool:
         return self._exchange is not None and self._exchange.open
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests are sent over the connection there is: its login is not about to end."""
+        return self.is_open and not self._is_due
 
     @property
     def not_before_ms(self) -> int:
@@ -173,7 +178,7 @@ class OutboundConnection:
     async def _connected(self) -> Exchange:
         """The open connection; the first caller opens it, others wait for that one."""
         while not self._closed:
-            if self._exchange is not None and self._exchange.open and not self._is_due:
+            if self._exchange is not None and self.is_ready:
                 return self._exchange
             if self._opening is not None:
                 await asyncio.shield(self._opening)

@@ -21,8 +21,8 @@ from ottla.protocol.encode import Encoded, Fields, Write, ms, writer_of
 from ottla.protocol.length_check import MAX_VALUES, Walk, check, skip_tags, walk_of
 from ottla.protocol.schema import (
     Entity,
-    Kind,
     KioMessage,
+    MessageKind,
     UnknownApi,
     fields_of,
     message,
@@ -170,7 +170,7 @@ def reply(call: Call, fields: Fields) -> bytes:
 def reply_in_pieces(call: Call, fields: Fields) -> Generator[None, None, bytes]:
     """As `reply`, for a large one; yields between slices."""
     out = bytearray(_reply_header_size(call))
-    yield from write_in_pieces(message(call.key, call.version, Kind.RESPONSE), fields, out)
+    yield from write_in_pieces(message(call.key, call.version, MessageKind.RESPONSE), fields, out)
     _FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
     return bytes(out)
 
@@ -198,7 +198,7 @@ def encode_request(
     key: int, version: int, correlation_id: int, client_id: str | None, fields: Fields
 ) -> bytes:
     """A framed request; fields that the version lacks are dropped."""
-    write = writer_of(message(key, version, Kind.REQUEST))
+    write = writer_of(message(key, version, MessageKind.REQUEST))
     out = bytearray(4)
     out += request_header(key, version, correlation_id, client_id)
     write(fields, out)
@@ -234,15 +234,15 @@ class Reader(NamedTuple):
 
 @cache
 def _request_reader(key: int, version: int) -> Reader:
-    return _reader(key, version, Kind.REQUEST)
+    return _reader(key, version, MessageKind.REQUEST)
 
 
 @cache
 def _reply_reader(key: int, version: int) -> Reader:
-    return _reader(key, version, Kind.RESPONSE)
+    return _reader(key, version, MessageKind.RESPONSE)
 
 
-def _reader(key: int, version: int, kind: Kind) -> Reader:
+def _reader(key: int, version: int, kind: MessageKind) -> Reader:
     try:
         entity = message(key, version, kind)
     except UnknownApi as unknown:
@@ -253,7 +253,7 @@ def _reader(key: int, version: int, kind: Kind) -> Reader:
 
 @cache
 def _reply_writer(key: int, version: int) -> Write:
-    return writer_of(message(key, version, Kind.RESPONSE))
+    return writer_of(message(key, version, MessageKind.RESPONSE))
 
 
 @cache
@@ -263,7 +263,7 @@ def _part_writer(key: int, version: int, array: str) -> Write:
 
 @cache
 def _part_struct(key: int, version: int, array: str) -> Entity:
-    fields = fields_of(message(key, version, Kind.RESPONSE))
+    fields = fields_of(message(key, version, MessageKind.RESPONSE))
     struct = next(field.struct for field in fields if field.name == array)
     assert struct is not None, f"{array} is not an array of structs"
     return struct

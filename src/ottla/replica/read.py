@@ -20,18 +20,27 @@ from ottla.log.log import FAULTS, Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, Offset
 from ottla.protocol.hot import FetchedPartition, Sized
-from ottla.replica.fetch.delayed_fetch import FOLLOWERS, DelayedFetch, DelayedFollowerFetch, Done
+from ottla.replica.fetch.delayed_fetch import (
+    FOLLOWERS,
+    DelayedFetch,
+    DelayedFollowerFetch,
+    Done,
+    FollowerWaits,
+)
+from ottla.replica.fetch.follower_fetches import FollowerFetches, continues, diverging_epoch
 from ottla.replica.fetch.options import FetchOptions, Isolation
-from ottla.replica.fetch.replication_quota import ReplicationQuota, is_throttled
 from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
 from ottla.replica.hosted_partitions import HostedPartitions
-from ottla.replica.isr_loop import IsrLoop
 from ottla.replica.partition import HostedPartition, check_epoch
 from ottla.replica.partition_fetch import UNKNOWN_TOPIC, PartitionFetch, PartitionFetchResult
 
 ANY_SIZE: Final = 0x7FFFFFFF
 GOOD: Final = ErrorCode.none
 NO_ABORTED: Final[Sequence[tuple[int, int]]] = ()
+
+WATERMARK_WAIT_MS: Final = 5
+"""How long a newer high watermark waits for records to be sent with to a follower. Alone it doubles
+the fetches of followers that keep up, which are most of what a committed record costs."""
 
 # Nobody has looked into a log; as Kafka does, the list of aborted transactions is empty, not null.
 NOT_FOUND: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
@@ -41,20 +50,16 @@ class Reader:
     """Answers fetches from the partitions hosted here."""
 
     def __init__(
-        self,
-        hosted: HostedPartitions,
-        isr: IsrLoop,
-        quota: ReplicationQuota,
-        *,
-        reads_by_rack: bool = False,
+        self, hosted: HostedPartitions, followers: FollowerFetches, *, reads_by_rack: bool = False
     ) -> None:
         self._hosted = hosted
-        self._isr = isr
-        self._quota = quota
+        self._followers = followers
         self._reads_by_rack = reads_by_rack
         """Consumers are sent to a replica of their rack, and may read from followers."""
         self._total = hosted.topic_metrics.all
         self._may_delay = True
+        self._follower_waits = FollowerWaits(hosted.waiting.fetch, hosted.environment.clock)
+        hosted.listeners.append(self._follower_waits)
 
     def fetch(
         self, requests: list[PartitionFetch], options: FetchOptions, done: Done
@@ -64,6 +69,7 @@ class Reader:
         What is returned still waits; it is to be forgotten when nobody waits for it.
         """
         if options.from_follower:
+            options = self._follower_waits.shorten(options)
             for request in requests:
                 self._record_follower_fetch(request, options)
         delayed = DelayedFetch(self, requests, options, done)
@@ -94,14 +100,23 @@ class Reader:
 
         While it waits, more may change; the others are not looked at.
         """
-        for each in partitions:
-            each.watch(self._record_follower_fetch(each.request, options))
-        if not self._would_wait(options) or self.is_ready(changes.requests, options):
+        for partition in partitions:
+            partition.watch(self._record_follower_fetch(partition.request, options))
+        requests = changes.requests
+        if not self._would_wait(options) or self.has_enough(requests, options):
             self.answer(changes.take(), options, done)
             return None
-        delayed = DelayedFollowerFetch(self, changes, options, done)
+        short = self._follower_waits.shorten(options)
+        delayed = DelayedFollowerFetch(self, changes, short, done)
         self._hosted.waiting.fetch.watch(delayed, (FOLLOWERS,))
-        return delayed
+        if self.has_newer_watermark(requests, options):
+            delayed.send_watermark_soon()
+        return None if delayed.completed else delayed
+
+    @property
+    def watermark_wait_ms(self) -> int:
+        """Consumers that read from followers must not be kept waiting."""
+        return 0 if self._reads_by_rack else WATERMARK_WAIT_MS
 
     def stop_waiting(self) -> None:
         """The broker stops: complete all delayed fetches now, and delay no more."""
@@ -132,7 +147,7 @@ class Reader:
         self, fetched: list[PartitionFetchResult], options: FetchOptions, done: Done
     ) -> None:
         if options.from_follower:
-            self._record_sent_watermarks(fetched, options.replica_id)
+            self._followers.record_sent(fetched, options.replica_id)
         self._count(fetched, options)
         done(fetched)
 
@@ -140,7 +155,9 @@ class Reader:
         """A consumer that is up to date, as most are most of the time, need not be read for."""
         if not requests or options.from_follower or not self._would_wait(options):
             return False
-        if self.is_ready(requests, options):
+        # A small fetch is read next, which says the same as looking at what there is to read.
+        is_read_next = options.min_bytes <= 1 and len(requests) <= SLICE
+        if self.is_ready(requests, options, exact=not is_read_next):
             return False
         return not self._reads_by_rack or not any(
             self._is_sent_elsewhere(request, options) for request in requests
@@ -160,19 +177,13 @@ class Reader:
                 partition.topic_metrics.sent(options.from_follower).value += result.size
                 size += result.size
                 if options.from_follower:
-                    self._count_throttled(partition, result.size)
+                    self._followers.count_throttled(partition, result.size)
             elif result.failed:
                 total.failed_fetch_requests.value += 1
                 if partition is not None:
                     partition.topic_metrics.failed_fetch_requests.value += 1
         if size:
             total.sent(options.from_follower).value += size
-
-    def _count_throttled(self, partition: HostedPartition, size: int) -> None:
-        environment = self._hosted.environment
-        replicas = partition.log.config.leader_replication_throttled_replicas
-        if is_throttled(replicas, partition.key, environment.broker_id):
-            self._quota.record(size, environment.clock.mono_ms())
 
     def _is_enough(self, fetched: list[PartitionFetchResult], options: FetchOptions) -> bool:
         if options.max_wait_ms <= 0 or not fetched or not self._may_delay:
@@ -187,7 +198,7 @@ class Reader:
                 or result.part.preferred_read_replica >= 0
             ):
                 return True
-            if options.from_follower and self._has_newer_watermark(
+            if options.from_follower and self._followers.needs_watermark(
                 result.request, options.replica_id
             ):
                 return True
@@ -239,7 +250,7 @@ class Reader:
         log = partition.log
         committed = options.isolation is Isolation.READ_COMMITTED
         aborted = NO_ABORTED if committed else None
-        diverging = _diverging(log, request) if request.last_fetched_epoch >= 0 else None
+        diverging = diverging_epoch(log, request) if request.last_fetched_epoch >= 0 else None
         if diverging is not None:
             return PartitionFetchResult(request, _part(request, log, diverging=diverging), 0)
         preferred = self._preferred_replica(partition, request, options)
@@ -248,13 +259,13 @@ class Reader:
             return PartitionFetchResult(request, part, 0)
         bound = options.upper_bound(log)
         at_end = bound <= request.offset <= log.end_offset
-        if at_end or (options.from_follower and self._is_held_back(partition, options)):
+        if at_end or (options.from_follower and self._followers.is_held_back(partition, options)):
             return PartitionFetchResult(request, _part(request, log, aborted), 0)
         read = log.read(request.offset, limit, end=bound, min_one=min_one)
         records = read.slice
         if records is None:
             return PartitionFetchResult(request, _part(request, log, aborted), 0)
-        if options.from_follower and self._is_repeated(partition, request, options):
+        if options.from_follower and self._followers.is_repeated(partition, request, options):
             verify(read)
         if committed:
             aborted_transactions = find_aborted(log, request.offset, bound)
@@ -315,78 +326,39 @@ class Reader:
             return None
         return leadership.replica_in_rack(client.rack, racks, request.offset)
 
-    # Followers
-
     def _record_follower_fetch(
         self, request: PartitionFetch, options: FetchOptions
     ) -> HostedPartition | None:
         """The partition, unless the follower must not read it."""
-        broker = options.replica_id
         try:
             partition = self._partition(request, options)
-            if not _continues(partition.log, request):
-                return partition  # it must cut its log first: what it has does not count
-            grown = partition.record_follower_fetch(
-                broker, request.offset, request.log_start, options.replica_epoch
-            )
+            self._followers.record(partition, request, options)
         except KafkaError:
             return None  # the read that follows returns the error
-        if grown is not None:
-            self._isr.propose(partition, grown)
-        self._hosted.advance(partition)
-        self._hosted.waiting.delete_records.check(partition.key)
         return partition
-
-    @staticmethod
-    def _is_repeated(
-        partition: HostedPartition, request: PartitionFetch, options: FetchOptions
-    ) -> bool:
-        """Whether the follower was sent records from there before: perhaps they are corrupt."""
-        leadership = partition.leadership
-        return (
-            leadership is not None
-            and leadership.followers[options.replica_id].sent_offset == request.offset
-        )
-
-    def _is_held_back(self, partition: HostedPartition, options: FetchOptions) -> bool:
-        """Whether a follower must wait because of the leader's throttle: never one in sync."""
-        replicas = partition.log.config.leader_replication_throttled_replicas
-        if not replicas or partition.leadership is None:
-            return False
-        environment = self._hosted.environment
-        return (
-            options.replica_id not in partition.leadership.isr
-            and is_throttled(replicas, partition.key, environment.broker_id)
-            and self._quota.is_exceeded(environment.clock.mono_ms())
-        )
-
-    def _has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
-        """A follower is sent a newer high watermark without waiting."""
-        partition = self._hosted.find(request.key)
-        if partition is None or partition.leadership is None:
-            return False
-        follower = partition.leadership.followers.get(broker)
-        return follower is not None and follower.sent_high_watermark < partition.log.high_watermark
-
-    def _record_sent_watermarks(
-        self, fetched: list[PartitionFetchResult], broker: BrokerId
-    ) -> None:
-        """Remember the high watermarks that this follower is sent."""
-        for result in fetched:
-            partition = self._hosted.find(result.request.key)
-            if partition is not None and partition.leadership is not None:
-                follower = partition.leadership.followers.get(broker)
-                if follower is not None:
-                    follower.sent_high_watermark = result.part.high_watermark
-                    if result.size:
-                        follower.sent_offset = result.request.offset
 
     # Waiting
 
-    def is_ready(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
-        """Whether a delayed fetch would now get enough, or must hear of a change.
+    def is_ready(
+        self, requests: list[PartitionFetch], options: FetchOptions, *, exact: bool = True
+    ) -> bool:
+        """Whether a delayed fetch would now get enough, or must hear of a change."""
+        return self.has_enough(requests, options, exact=exact) or (
+            options.from_follower and self.has_newer_watermark(requests, options)
+        )
 
-        Where very many partitions have a little, that is enough.
+    def has_newer_watermark(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
+        """Whether a follower lacks a newer high watermark."""
+        needs, broker = self._followers.needs_watermark, options.replica_id
+        return any(needs(request, broker) for request in requests)
+
+    def has_enough(
+        self, requests: list[PartitionFetch], options: FetchOptions, *, exact: bool = True
+    ) -> bool:
+        """Whether there are enough bytes, or an error.
+
+        Where very many partitions have a little, that is enough. Unless `exact`, the log is not
+        looked at, and the answer may be yes where compaction left nothing to read.
         """
         size = looked = 0
         find, upper_bound, min_bytes = self._hosted.find, options.upper_bound, options.min_bytes
@@ -397,16 +369,16 @@ class Reader:
                 return True
             log, offset = partition.log, request.offset
             bound = upper_bound(log)
-            if offset < bound and not (follower and self._is_held_back(partition, options)):
-                if min_bytes <= 1 and _begins_recent_batch(log, offset):
+            if offset < bound and not (
+                follower and self._followers.is_held_back(partition, options)
+            ):
+                if not exact or (min_bytes <= 1 and _begins_recent_batch(log, offset)):
                     return True
                 size += self._size_of(log, request, bound)  # 0 where compaction left a gap
                 looked += 1
                 if size >= min_bytes or looked == SLICE:
                     return True
             elif offset > log.end_offset:  # truncated meanwhile
-                return True
-            if follower and self._has_newer_watermark(request, options.replica_id):
                 return True
         return False
 
@@ -422,7 +394,7 @@ class Reader:
             return True
         if -1 < request.leader_epoch != partition.leader_epoch:
             return True
-        if request.last_fetched_epoch >= 0 and not _continues(partition.log, request):
+        if request.last_fetched_epoch >= 0 and not continues(partition.log, request):
             return True
         return request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id
 
@@ -442,8 +414,8 @@ class Reader:
 def _begins_recent_batch(log: Log, offset: Offset) -> bool:
     """Whether a batch is known to begin there: the case of most readers that are woken."""
     recent = log.segments.active.recent
-    found = None if recent is None else recent.floor(offset)
-    return found is not None and found[0] == offset
+    batch = None if recent is None else recent.floor(offset)
+    return batch is not None and batch[0] == offset
 
 
 def _part(
@@ -465,23 +437,3 @@ def _part(
         None,
         records,
     )
-
-
-def _continues(log: Log, request: PartitionFetch) -> bool:
-    """Whether all that the reader has is the beginning of this log."""
-    if not log.start_offset <= request.offset <= log.end_offset:
-        return False
-    try:
-        return request.last_fetched_epoch < 0 or _diverging(log, request) is None
-    except KafkaError:
-        return False
-
-
-def _diverging(log: Log, request: PartitionFetch) -> tuple[int, int] | None:
-    """Where the reader must cut back to, when its last batch is not on our log."""
-    epoch, end = log.epochs.end_offset(request.last_fetched_epoch, log.end_offset)
-    if epoch < 0 or end < 0:
-        raise KafkaError(ErrorCode.offset_out_of_range)
-    if epoch < request.last_fetched_epoch or end < request.offset:
-        return epoch, end
-    return None

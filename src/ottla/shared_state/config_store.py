@@ -8,19 +8,21 @@ concern it at its start, reads them again when a notification names them, and ha
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.listener_settings import base_name
+from ottla.config.settings import Type
 from ottla.model.ids import BrokerId
+from ottla.security.password_encoder import CannotDecode, PasswordEncoder, is_encoded
 from ottla.security.sasl.scram import ScramCredentials
 from ottla.shared_state.change_notifications import (
-    NotificationWatch,
+    NumberedNotifications,
     config_change_notification,
-    delete_notifications,
     write_with_notification,
 )
 from ottla.shared_state.quota_store import QuotaStore
@@ -31,17 +33,14 @@ from ottla.store.port import (
     Node,
     NodeExists,
     Op,
-    SessionExpired,
     Set,
     Store,
-    StoreUnavailable,
 )
 
 log = logging.getLogger(__name__)
 
 NOTIFICATIONS_RETAINED: Final = 1_000
 """A broker that missed more changes than this reads everything again."""
-STORE_RETRY_S: Final = 0.5
 SECRET_BYTES: Final = 32
 
 Overrides = Mapping[str, str]
@@ -52,36 +51,26 @@ class ConfigStore:
         self._store = store
         self._config = config
         self._broker_id = broker_id
-        self._changed = asyncio.Event()
-        self._watch = NotificationWatch(store, paths.CONFIG_CHANGES, self._changed.set)
-        self._last_notification = -1
+        self._notifications = NumberedNotifications(
+            store, paths.CONFIG_CHANGES, paths.CONFIG_CHANGE_PREFIX, NOTIFICATIONS_RETAINED
+        )
         self.quotas: QuotaStore | None = None
         """Reads quotas, which are announced by the same notifications."""
         self.credentials = ScramCredentials()
+        self.passwords: PasswordEncoder | None = None
+        """Decodes passwords among the broker's settings, as Apache Kafka stored them."""
 
     async def load(self) -> None:
         """Read all settings. The watch is set first, so that no change is missed.
 
         It may be called again after it failed.
         """
-        self._watch.listen()
-        notifications = await self._read_notifications()
-        self._last_notification = max(map(_number, notifications), default=self._last_notification)
+        await self._notifications.start()
         await self._load_all()
 
     async def run(self) -> None:
         """Apply changes until cancelled."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._read_changes()
-            except (StoreUnavailable, SessionExpired) as error:
-                log.warning(
-                    "cannot read dynamic settings from the metadata store, retrying: %s", error
-                )
-                await asyncio.sleep(STORE_RETRY_S)
-                self._changed.set()
+        await self._notifications.run("dynamic settings", self._load_all, self._apply)
 
     async def load_topics(self, names: Iterable[str]) -> None:
         """Apply the stored settings of these topics; called before a replica is created."""
@@ -104,7 +93,12 @@ class ConfigStore:
     ) -> None:
         """The same for one broker, or with None for all."""
         entity = paths.name(paths.broker_config(broker_id))
-        await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change)
+
+        def change_encoded(stored: Overrides) -> Overrides:
+            # What cannot be decoded is kept as it is.
+            return self._encoded(change({**stored, **self._decoded(stored)}))
+
+        await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change_encoded)
         await self._load_brokers()
 
     async def change_user(self, name: str, change: Callable[[Overrides], Overrides]) -> None:
@@ -121,34 +115,8 @@ class ConfigStore:
 
         await write_with_notification(self._store, path, write, config_change_notification(entity))
 
-    async def _read_notifications(self) -> list[str]:
-        names = await self._watch.read()
-        return [name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdigit()]
-
-    async def _read_changes(self) -> None:
-        notifications = sorted(await self._read_notifications(), key=_number)
-        new = [
-            notification
-            for notification in notifications
-            if _number(notification) > self._last_notification
-        ]
-        if not new:
-            return
-        missed = _number(new[0]) > self._last_notification + 1
-        if missed:
-            await self._load_all()
-        else:
-            await self._apply(new)
-        self._last_notification = _number(new[-1])
-        await delete_notifications(
-            self._store, paths.CONFIG_CHANGES, notifications, NOTIFICATIONS_RETAINED
-        )
-
-    async def _apply(self, notifications: list[str]) -> None:
-        nodes = await self._store.get_many(
-            [f"{paths.CONFIG_CHANGES}/{notification}" for notification in notifications]
-        )
-        entities = {_entity(node) for node in nodes if node is not None}
+    async def _apply(self, notifications: Sequence[Node]) -> None:
+        entities = {_entity(notification) for notification in notifications}
         await self.load_topics(sorted(name for kind, name in entities if kind == "topics"))
         await self._load_groups(
             sorted(paths.plain(name) for kind, name in entities if kind == "groups")
@@ -200,16 +168,41 @@ class ConfigStore:
     async def _load_brokers(self) -> None:
         cluster_path, broker_path = paths.broker_config(None), paths.broker_config(self._broker_id)
         cluster_node, broker_node = await self._store.get_many([cluster_path, broker_path])
-        cluster = _overrides(cluster_path, cluster_node)
+        cluster = self._decoded(_overrides(cluster_path, cluster_node))
         if cluster != self._config.cluster:
             self._config.set_cluster(cluster)
-        broker = _overrides(broker_path, broker_node)
+        broker = self._decoded(_overrides(broker_path, broker_node))
         if broker != self._config.broker:
             self._config.set_broker(broker)
 
+    def _decoded(self, stored: Overrides) -> Overrides:
+        """Without the passwords that cannot be decoded."""
+        decoded = dict(stored)
+        for name, text in stored.items():
+            if not is_encoded(text) or not _is_password(name):
+                continue
+            try:
+                if self.passwords is None:
+                    raise CannotDecode("it is encrypted")
+                decoded[name] = self.passwords.decode(text)
+            except CannotDecode as error:
+                log.error("ignoring the stored dynamic setting %s: %s", name, error)
+                del decoded[name]
+        return decoded
 
-def _number(notification: str) -> int:
-    return int(notification.removeprefix(paths.CONFIG_CHANGE_PREFIX))
+    def _encoded(self, overrides: Overrides) -> Overrides:
+        passwords = self.passwords
+        if passwords is None:
+            return overrides
+        return {
+            name: passwords.encode(text) if _is_password(name) else text
+            for name, text in overrides.items()
+        }
+
+
+def _is_password(name: str) -> bool:
+    setting = BrokerConfig.SETTINGS.get(base_name(name))
+    return setting is not None and setting.kind is Type.PASSWORD
 
 
 def _overrides(path: str, node: Node | None) -> Overrides:

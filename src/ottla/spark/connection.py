@@ -19,14 +19,16 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from random import Random
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ottla.client.admin.session import Session
 from ottla.client.cluster import Cluster
 from ottla.client.loop_thread import LoopThread
-from ottla.client.producer.sync import Producer
 from ottla.config.client import AdminConfig, ClientConfig
 from ottla.model.clock import SystemClock
+
+if TYPE_CHECKING:
+    from ottla.client.producer.sync import Producer
 
 WORKER: Final = "pyspark.daemon"
 """Imported in every Python process that Spark starts on its own."""
@@ -101,6 +103,8 @@ _producers: dict[tuple[tuple[str, str], ...], Producer] = {}
 @contextmanager
 def shared_producer(settings: Mapping[str, str]) -> Iterator[Producer]:
     """This process's idempotent producer for these settings; one that failed is not kept."""
+    from ottla.client.producer.sync import Producer
+
     key = tuple(sorted(settings.items()))
     producer = _producers.pop(key, None) or Producer(config=settings)
     try:
@@ -120,13 +124,13 @@ _kept: dict[tuple[type[ClientConfig], tuple[tuple[str, str], ...]], Connection] 
 def shared(kind: type[ClientConfig], settings: Mapping[str, str]) -> Connection:
     """This process's connection for these settings."""
     key = (kind, tuple(sorted(settings.items())))
-    found = _kept.pop(key, None)
-    if found is None:
+    connection = _kept.pop(key, None)
+    if connection is None:
         if len(_kept) >= MAX_KEPT:
             _kept.pop(next(iter(_kept))).close()
-        found = Connection(kind.from_options({}, settings)).__enter__()
-    _kept[key] = found  # the last one used is the last to go
-    return found
+        connection = Connection(kind.from_options({}, settings)).__enter__()
+    _kept[key] = connection  # the last one used is the last to go
+    return connection
 
 
 def _admin(config: ClientConfig) -> AdminConfig:

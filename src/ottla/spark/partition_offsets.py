@@ -70,6 +70,8 @@ async def initial_partitions(session: Session, options: SourceOptions) -> list[T
     view = await _again(options, lambda: session.cluster.refresh(_topics_to_list(subscription)))
     option = "assign" if subscription.partitions else "subscribe"
     for topic in _topics_to_list(subscription) or ():
+        if view.errors.get(topic) is ErrorCode.topic_authorization_failed:
+            raise UserError(f"{option}: not authorized to access topic {topic}: no ACL allows it")
         if topic not in view.topics:
             raise UserError(f"{option}: there is no topic {topic}")
     partitions_found = _of(subscription, view)

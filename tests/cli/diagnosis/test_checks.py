@@ -243,3 +243,40 @@ def test_too_few_copies_for_acks_all_are_said_once_and_before_what_may_go_wrong(
 def test_more_copies_wanted_in_sync_than_there_are_is_bad() -> None:
     wrong = facts(topic_configs={"t": setting("min.insync.replicas", "4")})
     assert any("can never succeed" in finding.what for finding in examined(wrong, ALL))
+
+
+def internal(copies: int, brokers: int = 3) -> Facts:
+    offsets = Partition(0, 0, 0, tuple(range(copies)), tuple(range(copies)), ())
+    return Facts(
+        ClusterInfo("c", 0, BROKERS[:brokers]),
+        [Topic("__consumer_offsets", None, True, (offsets,))],
+        topic_configs={"__consumer_offsets": setting("min.insync.replicas", str(min(copies, 2)))},
+        broker_configs={
+            one.id: setting("offsets.topic.replication.factor", "3") for one in BROKERS[:brokers]
+        },
+    )
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_an_internal_topic_made_while_brokers_were_down_is_named_with_what_gives_it_more_replicas(
+    copies: int,
+) -> None:
+    [first, *others] = examined(internal(copies), ALL)
+    assert first.severity is Severity.WARN
+    assert "created while fewer brokers were up" in first.what
+    assert "ottla reassign plan __consumer_offsets -r 3" in first.do
+    assert all("-r 3" in other.do for other in others)
+    assert examined(internal(copies), AVAILABILITY) == [first]
+
+
+def test_an_internal_topic_with_as_many_replicas_as_brokers_is_no_finding() -> None:
+    assert examined(internal(2, brokers=2), AVAILABILITY) == []
+    assert examined(internal(3), ALL) == []
+
+
+def test_fewer_replicas_may_be_in_sync_only_where_no_broker_is_left_for_another() -> None:
+    two = Partition(0, 0, 0, (0, 1), (0, 1), ())
+    both = {"t": setting("min.insync.replicas", "2")}
+    assert "ottla reassign plan t -r 3" in one(facts(two, topic_configs=both)).do
+    full = ClusterInfo("c", 0, BROKERS[:2])
+    assert "min.insync.replicas=1" in one(facts(two, topic_configs=both, cluster=full)).do

@@ -11,6 +11,7 @@ from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.net.broker_link import RawReply
+from ottla.replica.fetch.delayed_fetch import CHANGING_MS
 from ottla.store import paths
 from tests.fakes.data_side import ME, OTHER, TP
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -271,7 +272,7 @@ async def test_partitions_of_one_leader_are_spread_over_its_fetchers() -> None:
             await pair.lead(ME, epoch=0, key=TopicPartition("t", index))
         fetchers = pair.data(OTHER).data.fetchers
         assert sorted(len(fetcher) for fetcher in fetchers) in ([3, 5], [4, 4], [2, 6])
-        await pair.pass_ms(200)
+        await pair.pass_ms(CHANGING_MS + 200)  # until then they wait for less
         before = len(pair.links[ME].requests)
         await pair.pass_ms(1_000)
         assert 18 <= len(pair.links[ME].requests) - before <= 22, "two that wait 100 ms each"
@@ -332,3 +333,29 @@ async def test_a_follower_reaches_the_end_of_a_log_that_was_compacted_to_its_end
         await pair.pass_ms(2_000)
         assert pair.partition(OTHER).log.end_offset == 3
         assert pair.partition(ME).require_leadership().isr == {ME, OTHER}
+
+
+async def test_a_new_leader_does_not_wait_for_a_follower_whose_fetch_was_parked_here() -> None:
+    """Of an idle partition: without a word the follower would come back after 10 s."""
+    async with replica_pair({"replica.fetch.wait.max.ms": "10000"}) as pair:
+        await pair.lead(ME, epoch=0, key=SECOND)
+        await pair.lead(OTHER, epoch=0)
+        await pair.pass_ms(CHANGING_MS + 100)
+        clock = pair.data(ME).clock
+        began = clock.mono_ms()
+        await pair.lead(ME, epoch=1)
+        await pair.data(ME).start_append(b"a", acks=-1)
+        assert clock.mono_ms() - began < 100
+
+
+@pytest.mark.parametrize("later_ms", [1, 10, 50])
+async def test_a_follower_that_is_told_before_its_leader_asks_again_soon(later_ms: int) -> None:
+    async with replica_pair({"replica.fetch.backoff.ms": "10000"}) as pair:
+        await pair.lead(OTHER, epoch=0)
+        await pair.lead(ME, epoch=1, to=(OTHER,))
+        await pair.pass_ms(later_ms)
+        await pair.lead(ME, epoch=1, to=(ME,))
+        clock = pair.data(ME).clock
+        began = clock.mono_ms()
+        await pair.data(ME).start_append(b"a", acks=-1)
+        assert clock.mono_ms() - began < 100

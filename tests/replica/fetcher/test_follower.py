@@ -117,3 +117,12 @@ def test_a_partition_fails_when_the_same_offset_is_corrupt_twice() -> None:
     assert followed.is_delayed(MonoMs(99 + FAILED_RETRY_MS))
     followed.on_appended(9, 12)
     assert (followed.failed, followed.lag) == (False, 3)
+
+
+def test_a_broker_that_does_not_lead_yet_is_asked_again_soon_and_then_less_and_less() -> None:
+    followed = FollowedPartition(TopicPartition("t", 0), UUID(int=1), LeaderEpoch(0))
+    not_yet = ErrorCode.unknown_leader_epoch
+    assert [followed.pause_ms(not_yet, 100) for _ in range(7)] == [5, 10, 20, 40, 80, 100, 100]
+    followed.on_appended(9, 9)
+    assert followed.pause_ms(ErrorCode.not_leader_or_follower, 100) == 5
+    assert followed.pause_ms(ErrorCode.fenced_leader_epoch, 100) == 100

@@ -5,22 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from ottla.spark.pipelines.lake.changes import DELETED, ParquetFile
+from ottla.spark.pipelines.lake.changes import DELETED
 from ottla.spark.pipelines.lake.delta import DeltaLake
 from ottla.spark.pipelines.spec import TableTarget
-
-SCHEMA = pa.schema([("v", pa.int64())])
-
-
-def part(folder: Path, name: str, *values: int) -> ParquetFile:
-    """A file as a task of Spark leaves it below the table."""
-    path = folder / "t" / "data" / f"{name}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"v": pa.array(values, pa.int64())}), path)
-    return ParquetFile(f"file://{path}", len(values))
+from tests.spark.pipelines.parquet_parts import SCHEMA, part
 
 
 def test_each_query_has_its_own_count_of_batches(tmp_path: Path) -> None:
@@ -69,3 +59,13 @@ def test_small_files_are_written_together_and_old_ones_removed(tmp_path: Path) -
     assert len(found.file_uris()) == 1
     assert sorted(found.to_pyarrow_table().column("v").to_pylist()) == [0, 1, 2, 3]
     assert table.has(3), "the last batch is known after the log was rewritten"
+
+
+def test_files_that_only_older_versions_need_are_removed(tmp_path: Path) -> None:
+    table = DeltaLake(TableTarget("delta", str(tmp_path / "t"), vacuum_hours=0), "q")
+    for batch in range(3):
+        table.add(batch, [part(tmp_path, f"f{batch}", batch)], SCHEMA)
+    table.maintain()
+    assert list((tmp_path / "t" / "data").glob("f*.parquet")) == []
+    found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().column("v").to_pylist()
+    assert sorted(found) == [0, 1, 2]

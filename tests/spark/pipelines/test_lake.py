@@ -13,28 +13,13 @@ from ottla.model.errors import UserError
 from ottla.spark.pipelines.lake.iceberg import IcebergLake
 from ottla.spark.pipelines.lake.writer import QUERY_ID, BatchWriter, lake_writer
 from ottla.spark.pipelines.spec import TableTarget
+from tests.spark.pipelines.lake_tables import target, whole_rows
 
 KINDS = ["delta", "iceberg"]
 
 
-def target(kind: str, folder: Path, *keys: str, **more: Any) -> TableTarget:
-    name = "lake.t" if kind == "iceberg" else ""
-    return TableTarget(kind, str(folder / "table"), name, keys, **more)
-
-
 def rows(target: TableTarget) -> list[Any]:
     return sorted((row["k"], row["v"]) for row in whole_rows(target))
-
-
-def whole_rows(target: TableTarget) -> list[dict[str, Any]]:
-    if target.kind == "delta":
-        from deltalake import DeltaTable
-
-        table = DeltaTable(target.path).to_pyarrow_table()
-    else:
-        table = IcebergLake(target, "q")._catalog().load_table(target.name).scan().to_arrow()
-    found: list[dict[str, Any]] = table.to_pylist()
-    return sorted(found, key=lambda row: str(row["k"]))
 
 
 def commits(target: TableTarget) -> int:
@@ -195,3 +180,17 @@ def test_a_partitioned_table_has_its_rows_by_partition(
     else:
         table = IcebergLake(where, "q")._catalog().load_table(where.name)
         assert [field.name for field in table.spec().fields] == ["day"]
+
+
+def test_a_query_writes_small_files_together_every_so_many_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from deltalake import DeltaTable
+
+    where = target("delta", tmp_path, compact_every=2)
+    for batch in range(4):
+        writer(where, spark)(frame(spark, **{f"k{batch}": batch}).coalesce(1), batch)
+        files = len(DeltaTable(where.path).file_uris())
+        assert files == (1 if batch % 2 else 1 + (batch > 0)), batch
+    writer(where, spark)(frame(spark, again=9), 3)
+    assert rows(where) == [("k0", 0), ("k1", 1), ("k2", 2), ("k3", 3)]

@@ -25,6 +25,11 @@ STORED_MIN: Final = GIB
 """or so many bytes."""
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
+INTERNAL_COPIES: Final = {
+    "__consumer_offsets": "offsets.topic.replication.factor",
+    "__transaction_state": "transaction.state.log.replication.factor",
+}
+"""Internal topics, and the setting that says how many replicas they should have."""
 
 
 class Severity(Enum):
@@ -164,6 +169,28 @@ def disks(facts: Facts) -> Iterator[Finding]:
                 )
 
 
+def internal_copies(facts: Facts) -> Iterator[Finding]:
+    """Internal topics that were created while fewer brokers were alive than their setting asks for.
+
+    They keep as few replicas for good, unless somebody adds more.
+    """
+    for topic in facts.topics:
+        setting, copies = INTERNAL_COPIES.get(topic.name), topic.replication_factor
+        wanted = _of_brokers(facts, setting) if setting is not None else None
+        if wanted is None or not copies:
+            continue
+        possible = min(wanted, len(facts.cluster.brokers))
+        if copies < possible:
+            replicas = "1 replica" if copies == 1 else f"{copies} replicas"
+            yield Finding(
+                Severity.WARN,
+                topic.name,
+                f"has {replicas}, though {setting}={wanted}: it was created while fewer brokers "
+                "were up",
+                _how_to_copy(topic, possible),
+            )
+
+
 def impossible_min_isr(facts: Facts) -> Iterator[Finding]:
     for topic in facts.topics:
         least = _number(facts, topic, MIN_ISR)
@@ -178,23 +205,27 @@ def impossible_min_isr(facts: Facts) -> Iterator[Finding]:
                 f"ottla configs set topic {MIN_ISR}={copies} --name {topic.name}",
             )
         elif least == copies > 1:
+            has_room = copies < len(facts.cluster.brokers)
             yield Finding(
                 Severity.WARN,
                 topic.name,
                 f"{MIN_ISR}={least} with {copies} replicas: losing one broker stops acks=all",
-                f"ottla configs set topic {MIN_ISR}={copies - 1} --name {topic.name}",
+                _how_to_copy(topic, copies + 1)
+                if has_room
+                else f"ottla configs set topic {MIN_ISR}={copies - 1} --name {topic.name}",
             )
 
 
 def single_copies(facts: Facts) -> Iterator[Finding]:
+    said = {finding.subject for finding in internal_copies(facts)}
     if len(facts.cluster.brokers) > 1:
         for topic in facts.topics:
-            if topic.replication_factor == 1:
+            if topic.replication_factor == 1 and topic.name not in said:
                 yield Finding(
                     Severity.WARN,
                     topic.name,
                     "has one replica though there are more brokers: its broker's loss is data loss",
-                    "reassign its partitions to more brokers",
+                    _how_to_copy(topic, min(3, len(facts.cluster.brokers))),
                 )
 
 
@@ -361,6 +392,7 @@ AVAILABILITY: Final[tuple[Check, ...]] = (
     without_leader,
     below_min_isr,
     under_replicated,
+    internal_copies,
     disks,
 )
 ALL: Final[tuple[Check, ...]] = (
@@ -385,6 +417,21 @@ def _partitions(facts: Facts) -> Iterator[tuple[str, Partition]]:
     for topic in facts.topics:
         for partition in topic.partitions:
             yield f"{topic.name}-{partition.index}", partition
+
+
+def _how_to_copy(topic: Topic, copies: int) -> str:
+    return (
+        f"ottla reassign plan {topic.name} -r {copies} > plan.json, "
+        "then ottla reassign execute plan.json --wait 600"
+    )
+
+
+def _of_brokers(facts: Facts, setting: str) -> int | None:
+    """The largest value that a broker has."""
+    found = [
+        entries[setting].value for entries in facts.broker_configs.values() if setting in entries
+    ]
+    return max((int(value) for value in found if value is not None), default=None)
 
 
 def _number(facts: Facts, topic: Topic, name: str) -> int | None:

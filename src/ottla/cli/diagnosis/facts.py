@@ -64,16 +64,16 @@ def clients(page: str) -> list[Client]:
 
 
 def _grouped(rows: Iterable[tuple[dict[str, str], int]]) -> list[Client]:
-    found: dict[tuple[str, str], tuple[int, set[tuple[str, str]]]] = {}
+    groups: dict[tuple[str, str], tuple[int, set[tuple[str, str]]]] = {}
     for labels, count in rows:
         key = (labels["client_software_name"], labels["client_software_version"])
-        most, speaks = found.get(key, (0, set()))
+        most, speaks = groups.get(key, (0, set()))
         speaks.add((labels["request"], labels["version"]))
         # Every connection has asked at least one API, and most ask for versions first.
-        found[key] = (max(most, count), speaks)
+        groups[key] = (max(most, count), speaks)
     return [
         Client(name, version, count, tuple(sorted(speaks)))
-        for (name, version), (count, speaks) in sorted(found.items())
+        for (name, version), (count, speaks) in sorted(groups.items())
     ]
 
 
@@ -103,6 +103,8 @@ def availability(admin: Admin) -> Facts:
     facts.topics = list(admin.describe_topics(names).succeeded.values())
     configs = admin.describe_configs([Resource.topic(name) for name in names])
     facts.topic_configs = {one.name: found for one, found in configs.succeeded.items()}
+    brokers = admin.describe_configs([Resource.broker(one.id) for one in facts.cluster.brokers])
+    facts.broker_configs = {int(one.name): found for one, found in brokers.succeeded.items()}
     disks = admin.describe_log_dirs()
     facts.disks = disks.succeeded
     facts.remarks += _unanswered(disks, "did not say what is on its disks")
@@ -112,8 +114,6 @@ def availability(admin: Admin) -> Facts:
 def everything(admin: Admin, metrics: Mapping[int, str]) -> Facts:
     """All that can be asked. `metrics` are addresses of brokers' metrics, where they are known."""
     facts = availability(admin)
-    brokers = admin.describe_configs([Resource.broker(one.id) for one in facts.cluster.brokers])
-    facts.broker_configs = {int(one.name): found for one, found in brokers.succeeded.items()}
     try:
         listed = admin.list_transactions()
         facts.transactions = list(

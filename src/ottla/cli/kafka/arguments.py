@@ -6,6 +6,7 @@ Kafka's tools print a mistake with their usage on stderr and exit with 1.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ottla.cli.argument_parsing import shortened
-from ottla.config.properties import read_file
+from ottla.config.properties import read_client_file
 from ottla.model.errors import UserError
 
 
@@ -74,18 +75,18 @@ class Arguments(argparse.ArgumentParser):
 
 def properties(path: Path | None) -> dict[str, str]:
     """The settings in a file that an option names."""
-    return {} if path is None else read_file(path)
+    return {} if path is None else read_client_file(path, os.environ)
 
 
 def key_values(given: Sequence[str] | None, what: str) -> dict[str, str]:
     """`key=value`, as often as given, also with commas between."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals:
             raise UserError(f"{what} {text!r}: expected key=value")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values
 
 
 def chosen(options: argparse.Namespace, *names: str) -> Any:

@@ -8,6 +8,7 @@ its old place only after it is complete at the new one.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -191,7 +192,7 @@ def zookeeper_config(connect: str, server_config: Path | None) -> BrokerConfig:
     """How to reach an ensemble: TLS and login as the settings of a broker say."""
     if server_config is None:
         return BrokerConfig(zookeeper_connect=connect, zookeeper_session_timeout_ms=SESSION_MS)
-    return load(server_config).config.changed(zookeeper_connect=connect)
+    return load(server_config, environment=os.environ).config.changed(zookeeper_connect=connect)
 
 
 async def open_zookeeper(access: BrokerConfig) -> Store:

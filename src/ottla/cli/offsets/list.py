@@ -65,12 +65,12 @@ def expanded(
     """Every partition that is meant; raises for a topic that is not there."""
     whole = [topic for topic, indexes in chosen if indexes is None]
     described = admin.describe_topics(whole).all()
-    found = []
+    partitions = []
     for topic, indexes in chosen:
         if indexes is None:
             indexes = tuple(one.index for one in described[topic].partitions)
-        found += [TopicPartition(topic, index) for index in indexes]
-    return found
+        partitions += [TopicPartition(topic, index) for index in indexes]
+    return partitions
 
 
 def _both_ends(

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 
 from ottla.cli.profile.profiles import SERVERS, Profiles, file_path, load, usable
 from ottla.config.client import ClientConfig
-from ottla.config.properties import read_file
+from ottla.config.properties import parse, read_client_file
+from ottla.config.providers import resolve
 from ottla.model.errors import UserError
 
 DEFAULT_SERVER: Final = "localhost:9092"
@@ -61,14 +62,15 @@ def resolved(
     if file is not None:
         if profile is not None:
             raise UserError("--profile and --command-config: give one of them")
-        settings = read_file(file)
+        settings = read_client_file(file, os.environ)
         servers = after or before or settings.get(SERVERS) or os.environ.get(SERVERS_VARIABLE)
         return Cluster(servers or DEFAULT_SERVER, settings)
     named = profile or os.environ.get(PROFILE_VARIABLE) or None
     options = ClusterOptions(after, before, named, os.environ.get(SERVERS_VARIABLE) or None)
     if named is None and (options.after or options.before or options.variable):
         return chosen(options, Profiles({}, None))  # the file is not needed
-    return chosen(options, load(file_path(os.environ)))
+    cluster = chosen(options, load(file_path(os.environ)))
+    return Cluster(str(cluster), resolve(cluster.properties, os.environ, parse))
 
 
 def client_config(bootstrap: str, kind: type[ClientConfig]) -> dict[str, str]:

@@ -34,21 +34,26 @@ def left(admin: Admin, partitions: Iterable[TopicPartition]) -> Progress:
     return Progress(len(moving), _bytes_left(admin, moving))
 
 
+def to_copy(progress: Progress) -> str:
+    """What to add to a line, if anything is left to copy."""
+    return f", {_megabytes(progress.bytes_left)} to copy" if progress.bytes_left else ""
+
+
 def wait(admin: Admin, partitions: Iterable[TopicPartition], timeout_s: float) -> Progress:
     """Until the partitions have moved, or the time is over; a line every two seconds says how far.
 
     Lines go to standard error, so that the result stays alone on standard output.
     """
-    wanted = list(partitions)
-    first = now = left(admin, wanted)
+    pending = list(partitions)
+    first = now = left(admin, pending)
     shown_s = 0.0
     for seconds in elapsed(timeout_s, CHECK_EVERY_S):
-        now = left(admin, wanted)
+        now = left(admin, pending)
         if not now.partitions:
             break
         if seconds - shown_s >= SHOW_EVERY_S:
             shown_s = seconds
-            print(_line(first, now, seconds, len(wanted)), file=sys.stderr, flush=True)
+            print(_line(first, now, seconds, len(pending)), file=sys.stderr, flush=True)
     return now
 
 

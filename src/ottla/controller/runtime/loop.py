@@ -101,7 +101,8 @@ class ControllerLoop:
         self._rules = TopicRules()
         self.state = ControllerState(registration.broker_id)
         self._just_started = True
-        self._has_ended = False
+        self.has_ended = False
+        """Nothing is decided any more: the broker stops, or has failed."""
         self.active_id: BrokerId = NO_BROKER
         self.first_election_done = asyncio.Event()
         """Set after the first election, won or lost."""
@@ -123,7 +124,7 @@ class ControllerLoop:
             self.close_request(request_id)
 
     def open_request(self) -> tuple[int, asyncio.Future[object]]:
-        if not self.is_active or self._has_ended:
+        if not self.is_active or self.has_ended:
             raise KafkaError(ErrorCode.not_controller, "This is not the active controller.")
         return self._pending.open()
 
@@ -157,7 +158,7 @@ class ControllerLoop:
                         await asyncio.sleep(0)  # events may be handled without waiting for anything
                         turn_ns = self._clock.mono_ns()
         finally:
-            self._has_ended = True
+            self.has_ended = True
             self._pending.fail_all()  # nobody will reply any more, and a stop waits for them
 
     # the queue

@@ -26,8 +26,9 @@ from ottla.model.ids import BrokerId, TopicPartition
 from ottla.net.broker_link import LinkReply, RawReply
 from ottla.net.request_slot import Bytes
 from ottla.protocol.encode import Fields, writer_of
+from ottla.protocol.hot.fetch_request import FIRST, encode_follower_fetch
 from ottla.protocol.hot.fetch_response import FetchResponse, PartitionResponse, read_fetch_response
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from ottla.replica.fetch.replication_quota import is_throttled
 from ottla.replica.fetcher.follower import (
     Append,
@@ -266,8 +267,9 @@ class FetcherLoop:
         out_of_range: list[FollowedPartition],
     ) -> bool:
         """Handle the reply for one partition; whether it must be flushed before the next fetch."""
-        retry_at_ms = MonoMs(self._clock.mono_ms() + self._settings().backoff_ms)
         code = ErrorCode(response.error_code)
+        pause_ms = followed.pause_ms(code, self._settings().backoff_ms)
+        retry_at_ms = MonoMs(self._clock.mono_ms() + pause_ms)
         decision = on_reply(
             followed.asked, _state(partition), code, response.diverging, retry_at_ms
         )
@@ -280,9 +282,9 @@ class FetcherLoop:
             case AskBounds():
                 out_of_range.append(followed)
             case Delay(until_ms, code):
-                log.info(
-                    "broker %d refused the fetch of %s: %s", self.leader, followed.key, code.name
-                )
+                if followed.refusals <= 1:
+                    text = "broker %d refused the fetch of %s: %s"
+                    log.info(text, self.leader, followed.key, code.name)
                 self._delay(followed, until_ms)
             case _:
                 pass
@@ -480,8 +482,10 @@ def _log_truncation(partition: HostedPartition, offset: int) -> None:
 
 
 def _encode(version: int, fields: Fields) -> list[bytes]:
+    if version >= FIRST:
+        return [encode_follower_fetch(fields)]
     out = bytearray()
-    writer_of(message(FETCH, version, Kind.REQUEST))(fields, out)
+    writer_of(message(FETCH, version, MessageKind.REQUEST))(fields, out)
     return [bytes(out)]
 
 

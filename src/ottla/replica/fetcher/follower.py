@@ -22,6 +22,19 @@ FAILED_RETRY_MS: Final = 30_000
 """A partition that failed is tried again after this; it counts as failed until then."""
 
 
+NOT_LEADER_YET: Final = frozenset(
+    {
+        ErrorCode.not_leader_or_follower,
+        ErrorCode.unknown_leader_epoch,
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.unknown_topic_id,
+    }
+)
+"""The controller tells all brokers at once: the new leader may hear of it after its followers."""
+FIRST_RETRY_MS: Final = 5
+"""Then twice as long each time, up to the usual pause: acks=all waits for the first fetches."""
+
+
 class LogState(NamedTuple):
     """The local log of a followed partition, as far as decisions need it."""
 
@@ -86,6 +99,7 @@ class FollowedPartition:
         "key",
         "lag",
         "leader_epoch",
+        "refusals",
         "topic_id",
     )
 
@@ -100,6 +114,8 @@ class FollowedPartition:
         """The offset at which the last reply was corrupt."""
         self.failed = False
         self.lag: Offset = 0
+        self.refusals = 0
+        """How often the broker said that it does not lead the partition."""
 
     def is_delayed(self, now_ms: MonoMs) -> bool:
         return now_ms < self.delayed_until_ms
@@ -107,6 +123,13 @@ class FollowedPartition:
     def delay(self, until_ms: MonoMs) -> None:
         self.delayed_until_ms = until_ms
         self.asked = None
+
+    def pause_ms(self, code: ErrorCode, backoff_ms: int) -> int:
+        """How long not to fetch it after this answer."""
+        if code not in NOT_LEADER_YET:
+            return backoff_ms
+        self.refusals += 1
+        return min(backoff_ms, FIRST_RETRY_MS << min(self.refusals - 1, 16))
 
     def on_corrupt(self, offset: Offset, now_ms: MonoMs, backoff_ms: int) -> bool:
         """The records at `offset` cannot be appended; whether that is so for the second time."""
@@ -120,6 +143,7 @@ class FollowedPartition:
         self.asked = None
         self.corrupt_at = None
         self.failed = False
+        self.refusals = 0
         self.lag = max(0, leader_high_watermark - end)
 
 
@@ -131,14 +155,14 @@ def first_truncation(log: LogState) -> Offset | None:
 
 
 def on_reply(
-    asked: Offset | None,
+    requested_offset: Offset | None,
     log: LogState,
     code: ErrorCode,
     diverging: tuple[int, int] | None,
     retry_at_ms: MonoMs,
 ) -> Decision:
     """What to do with the reply for one partition, which was fetched from `asked` on."""
-    if asked is None or asked != log.end:
+    if requested_offset is None or requested_offset != log.end:
         return Ignore()
     if code is ErrorCode.offset_out_of_range:
         return AskBounds()

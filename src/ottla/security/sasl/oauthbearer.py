@@ -61,6 +61,7 @@ class BearerClient:
     async def evaluate(self, challenge: bytes) -> bytes | None:
         if challenge:
             raise AuthenticationFailed(
-                f"OAUTHBEARER: the broker refused the token: {challenge.decode('utf-8', 'replace')}"
+                "login by OAUTHBEARER failed: the broker refused the token: "
+                f"{challenge.decode('utf-8', 'replace')}"
             )
         return None

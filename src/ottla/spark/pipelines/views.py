@@ -5,13 +5,14 @@ Owns: the views of one pipeline, and the refused rows on the way. Never: starts 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import file_sources, python_steps
 from ottla.spark.pipelines.decoding.formats import ORIGIN, REASON, decoded, good
 from ottla.spark.pipelines.spec import (
+    DatabaseSource,
     DeduplicateStep,
     FileSource,
     Pipeline,
@@ -50,7 +51,7 @@ Spark does not let one of these be an argument of another; `with_headers` sets s
 Read: TypeAlias = "Callable[[Source], DataFrame]"
 """How a source's records are got: from a topic, or in a test from elsewhere."""
 
-ReadFiles: TypeAlias = "Callable[[FileSource], DataFrame]"
+ReadFiles: TypeAlias = "Callable[[FileSource | DatabaseSource], DataFrame]"
 
 
 class DeadLetter(NamedTuple):
@@ -76,29 +77,44 @@ class Views:
         pipeline: Pipeline,
         read: Read | None = None,
         read_files: ReadFiles | None = None,
+        *,
+        batch: Mapping[str, DataFrame] | None = None,
     ) -> None:
+        """`batch`: the rows of sources in one batch of a query, as `judged` has them; its session
+        has the functions already."""
         self._spark = spark
         self._pipeline = pipeline
         self._read = read or self._stream
         self.frames: dict[str, DataFrame] = {}
+        self.judged: dict[str, DataFrame] = dict(batch or {})
+        """The rows of each source: of a topic with those that are refused, and the reason."""
         self.dead_letters: list[DeadLetter] = []
-        for function in FUNCTIONS:
+        for function in FUNCTIONS if batch is None else ():
             spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
         for source in pipeline.sources:
             self._add_source(source)
         for files in pipeline.files:
             where = f"sources.{files.name}"
-            with _analysed(where):
-                frame = (read_files or self._file_frame)(files)
-            self._add(files.name, _late(frame, files.watermark, where))
+            if files.name not in self.judged:
+                with _analysed(where):
+                    self.judged[files.name] = (read_files or self._file_frame)(files)
+            frame = _late(self.judged[files.name], files.watermark, where)
+            if batch is not None and files.is_table:
+                self.frames[files.name] = frame  # the batch's session has this view
+            else:
+                self._add(files.name, frame)
         for step in pipeline.steps:
             self._add(step.name, self._step(step))
 
     def _add_source(self, source: Source) -> None:
-        frame = decoded(self._read(source), source.format, f"sources.{source.name}")
+        where = f"sources.{source.name}"
+        frame = self.judged.get(source.name)
+        if frame is None:
+            frame = decoded(self._read(source), source.format, where, source.key)
+            self.judged[source.name] = frame
         bootstrap = source.options["kafka.bootstrap.servers"]
         self._refuse(source.name, source.dead_letter, frame, bootstrap)
-        self._add(source.name, _late(good(frame), source.watermark, f"sources.{source.name}"))
+        self._add(source.name, _late(good(frame), source.watermark, where))
 
     def _add(self, name: str, frame: DataFrame) -> None:
         frame.createOrReplaceTempView(name)
@@ -149,7 +165,7 @@ class Views:
             late = _late(frame, step.within, f"step {step.name}")
             return late.dropDuplicatesWithinWatermark(keys)
 
-    def _file_frame(self, source: FileSource) -> DataFrame:
+    def _file_frame(self, source: FileSource | DatabaseSource) -> DataFrame:
         return file_sources.frame(self._spark, source)
 
     def _stream(self, source: Source) -> DataFrame:

@@ -134,7 +134,7 @@ class Sender:
         link = self._cluster.link(node)
         if link is None:
             return self._refresh_metadata({queue.tp.topic for queue in queues})
-        if not link.peer.is_open:
+        if not link.peer.is_ready:
             return self.background_tasks.start(
                 ("connect", node), partial(self._connect, link, queues)
             )
