@@ -21,8 +21,8 @@ from ottla.protocol.schema import KioStruct
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 27
-BATCH: Final = 50
-"""Partitions that get their marker at a time; each marker is appended on its own."""
+BATCH: Final = 16
+"""Partitions that get their marker at a time; each may begin a new segment, with all its files."""
 
 
 async def write_txn_markers(request: Request, ctx: Context) -> Fields:

@@ -18,7 +18,7 @@ from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.formatting import Format, parts, shower
 from ottla.cli.records.printing import PrintOptions, print_all, record_filter
 from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
-from ottla.cli.records.termination import interrupted_by_sigterm
+from ottla.cli.records.termination import interrupted_by_sigterm, open_consumer
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
@@ -127,7 +127,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         return _as_group(
             [topic for topic, _ in chosen], follow, showing, {**config, "group.id": group}
         )
-    with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
+    with interrupted_by_sigterm(), open_consumer(config) as consumer:
         return _show(read_span(consumer, where), showing, total=where.total)
 
 
@@ -182,7 +182,7 @@ def _offset(option: str, text: str | None) -> int | None:
 def _as_group(
     topics: list[str], follow: bool, showing: PrintOptions, config: dict[str, object]
 ) -> int:
-    with interrupted_by_sigterm(), Consumer[bytes, bytes](config=config) as consumer:
+    with interrupted_by_sigterm(), open_consumer(config) as consumer:
         batches = read_group(consumer, topics, follow=follow)
         return _show(batches, showing, commits=consumer)
 

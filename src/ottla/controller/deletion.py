@@ -105,6 +105,7 @@ def retry_deletions(draft: Draft) -> None:
 def resume_deletions(draft: Draft, only: Collection[str] | None = None) -> None:
     """Complete and start deletions where possible; only of these topics if they are named."""
     deletions = draft.state.deletions
+    deleted: set[str] = set()
     for name in sorted(deletions if only is None else deletions.keys() & set(only)):
         states = {
             replicas.state_of(draft.partition(replica.tp), replica.broker)
@@ -112,8 +113,11 @@ def resume_deletions(draft: Draft, only: Collection[str] | None = None) -> None:
         }
         if states <= {R.DELETION_SUCCESSFUL}:
             _complete(draft, name)
+            deleted.add(name)
         elif R.DELETION_STARTED not in states and _is_eligible(draft, name):
             _start(draft, name)
+    if deleted:
+        _forget(draft, deleted)
 
 
 def _enqueue(draft: Draft, name: str, request_id: int | None) -> None:
@@ -182,12 +186,15 @@ def _complete(draft: Draft, name: str) -> None:
     draft.writes += store_operations.delete_topic(name, draft.topics[name])
     for request_id in draft.state.deletions[name].request_ids:
         draft.reply(request_id, ErrorCode.none)
-    deletions = {
-        other: ongoing for other, ongoing in draft.state.deletions.items() if other != name
-    }
-    unclean = {other: allowed for other, allowed in draft.state.unclean.items() if other != name}
-    draft.state = replace(draft.state, deletions=deletions, unclean=unclean)
     draft.drop_topic(name)
+
+
+def _forget(draft: Draft, deleted: Collection[str]) -> None:
+    """Remove deleted topics from the state: all of a step at once, because each makes copies."""
+    state = draft.state
+    deletions = {name: ongoing for name, ongoing in state.deletions.items() if name not in deleted}
+    unclean = {name: allowed for name, allowed in state.unclean.items() if name not in deleted}
+    draft.state = replace(state, deletions=deletions, unclean=unclean)
 
 
 def _mark_ineligible(draft: Draft, name: str) -> None:

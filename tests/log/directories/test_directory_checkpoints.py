@@ -6,6 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from ottla.delay.slices import run_to_end
+from ottla.log.directories import directory_checkpoints
 from ottla.log.directories.checkpoint_file import (
     CLEANED_OFFSETS,
     HIGH_WATERMARKS,
@@ -86,6 +88,23 @@ def test_numbers_taken_earlier_never_overwrite_later_ones(disk: ForgettingDisk) 
     late.run()
     early.run()
     assert disk.read(A / HIGH_WATERMARKS) == b"0\n1\nt 0 1\n"
+
+
+def test_a_log_made_anew_while_numbers_are_taken_has_its_own_number(
+    disk: ForgettingDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_checkpoints, "LOGS_IN_A_STEP", 1)
+    directories = started(disk, [A])
+    for partition in (T0, T1):
+        write(directories.create(partition, TOPIC_ID, CONFIG), b"v", b"v", b"v")
+    steps = directories.checkpoints.high_watermarks_in_steps()
+    next(steps)
+    directories.delete(T0)
+    write(directories.create(T0, UUID(int=8), CONFIG), b"v")
+    next(steps)
+    directories.delete(T1)
+    [write_] = run_to_end(steps)
+    assert write_.offsets == {T0: 1}
 
 
 @pytest.mark.spec("LOG-10")

@@ -20,7 +20,7 @@ from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.offsets.list import expanded
 from ottla.cli.records.printing import PrintOptions, print_all
 from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
-from ottla.cli.records.termination import interrupted_by_sigterm
+from ottla.cli.records.termination import interrupted_by_sigterm, open_consumer
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.client.consumer.sync import Consumer
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
         where = None if "group.id" in settings else _span(admin, topics, options)
     with (
         interrupted_by_sigterm(),
-        Consumer[bytes, bytes](config={**settings, AUTO_COMMIT: "false"}) as consumer,
+        open_consumer({**settings, AUTO_COMMIT: "false"}) as consumer,
     ):
         if where is None:
             batches = read_group(consumer, topics, follow=True)

@@ -24,6 +24,9 @@ RecordFilter: TypeAlias = Callable[[Record[bytes, bytes]], bool]
 OPTION: Final = "--filter"
 HEADER: Final = "header."
 
+COMMIT_S: Final = 5.0
+"""For the last commit: a broker that does not answer must not hold up the end."""
+
 
 def record_filter(filters: Sequence[str]) -> RecordFilter:
     """What holds for a record that passes every filter."""
@@ -94,5 +97,5 @@ def print_all(
     finally:
         out.flush()
         if commits is not None and read:
-            commits.commit(read)
+            commits.commit(read, COMMIT_S)
     return count

@@ -5,6 +5,8 @@ Owns what each of these calls does to the parts of a consumer. Both public class
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import Collection, Iterable
 
@@ -13,6 +15,8 @@ from ottla.client.consumer.rebalance_listener import RebalanceListener
 from ottla.client.consumer.subscription import SubscriptionMode
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 def subscribe(
@@ -62,23 +66,38 @@ async def unsubscribe(core: Core) -> None:
 
 
 async def close(core: Core, timeout_ms: int) -> None:
-    """Commit if that is automatic, leave the group, release everything."""
-    subscriptions = core.subscriptions
+    """Commit if that is automatic, leave the group, release everything; all of it in this time.
+
+    A broker that is connected and silent does not hold up the end of a program.
+    """
     try:
         core.end_membership()
-        if subscriptions.is_automatic:
-            await _release_partitions(core)
-        elif subscriptions.mode is SubscriptionMode.ASSIGNED:
-            await core.rebalance.auto_commit()
-        await core.commits.settle(timeout_ms)
+        async with asyncio.timeout(timeout_ms / 1000) as scope:
+            await _commit_and_leave(core, timeout_ms)
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        log.warning("consumer closed after %d ms without an answer from its broker", timeout_ms)
+        await core.commits.settle(0)  # those who wait for a commit are told
         await core.run_callbacks()
-        if subscriptions.is_automatic:
-            await core.group.leave("the consumer is being closed", timeout_ms)
-        subscriptions.clear()
-        await core.fetcher.close()
     finally:
+        core.subscriptions.clear()
         core.interceptors.close()
         core.stop()
+
+
+async def _commit_and_leave(core: Core, timeout_ms: int) -> None:
+    subscriptions = core.subscriptions
+    if subscriptions.is_automatic:
+        await _release_partitions(core)
+    elif subscriptions.mode is SubscriptionMode.ASSIGNED:
+        await core.rebalance.auto_commit()
+    await core.commits.settle(timeout_ms)
+    await core.run_callbacks()
+    if subscriptions.is_automatic:
+        await core.group.leave("the consumer is being closed", timeout_ms)
+    subscriptions.clear()
+    await core.fetcher.close()
 
 
 async def _release_partitions(core: Core) -> None:

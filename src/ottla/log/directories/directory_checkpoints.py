@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ottla.log.log import Log
 
 Steps: TypeAlias = Generator[None, None, list[CheckpointWrite]]
-LOGS_IN_A_STEP: Final = 2_000
+LOGS_IN_A_STEP: Final = 250
 
 
 class DirectoryCheckpoints:
@@ -95,26 +95,35 @@ class DirectoryCheckpoints:
 
     def _collect(self, name: str, value: Callable[[Log], Offset | None]) -> Steps:
         logs = self._directories.logs
-        collected: list[tuple[TopicPartition, HostedLog, Offset]] = []
-        for number, (partition, hosted) in enumerate(list(logs.items()), 1):
-            offset = value(hosted.log)
-            if offset is not None:
-                collected.append((partition, hosted, offset))
-            if not number % LOGS_IN_A_STEP:
-                yield
+        taken = list(logs.items())
         offsets: dict[int, dict[TopicPartition, Offset]] = {
             id(directory): {} for directory in self._directories.online
         }
-        for partition, hosted, offset in collected:
-            current = logs.get(partition)
-            latest = offset if current is hosted else current and value(current.log)
-            # Another log has its own number: it may have been made since, in this one's place.
-            if current is not None and latest is not None and id(current.directory) in offsets:
-                offsets[id(current.directory)][partition] = latest
+        for number, (partition, hosted) in enumerate(taken, 1):
+            self._take(offsets, partition, hosted, value)
+            if not number % LOGS_IN_A_STEP:
+                yield
+        # Logs may have been removed, moved, or made anew meanwhile.
+        logs = self._directories.logs
+        for partition, hosted in [one for one in taken if logs.get(one[0]) is not one[1]]:
+            offsets.get(id(hosted.directory), {}).pop(partition, None)
+            if partition in logs:
+                self._take(offsets, partition, logs[partition], value)
         return [
-            directory.checkpoint(name, offsets[id(directory)])
+            directory.checkpoint(name, offsets.get(id(directory), {}))
             for directory in self._directories.online
         ]
+
+    @staticmethod
+    def _take(
+        offsets: dict[int, dict[TopicPartition, Offset]],
+        partition: TopicPartition,
+        hosted: HostedLog,
+        value: Callable[[Log], Offset | None],
+    ) -> None:
+        offset = value(hosted.log)
+        if offset is not None and id(hosted.directory) in offsets:
+            offsets[id(hosted.directory)][partition] = offset
 
     def _write_all(self, name: str, value: Callable[[Log], Offset | None]) -> list[CheckpointWrite]:
         offsets: dict[int, dict[TopicPartition, Offset]] = {
