@@ -13,7 +13,7 @@ from ottla.model.errors import ErrorCode
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity
 from ottla.store.nodes import ConfigNode
 from tests.api.asking import ask
-from tests.api.test_create_topics import topic
+from tests.api.topic_fields import topic
 from tests.fakes.control_plane import Node, control_plane, until
 
 PRODUCE = "producer_byte_rate"

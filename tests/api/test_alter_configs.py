@@ -13,7 +13,6 @@ from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
 from tests.api.asking import ask
 from tests.fakes.control_plane import Node, control_plane
-from tests.fakes.virtual_loop import run
 
 
 async def alter(
@@ -29,44 +28,35 @@ async def alter(
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_what_is_not_named_is_forgotten(version: int) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            new = NewTopic("t", config={"segment.ms": "5"})
-            await one.controller.create_topics([new], 5_000)
-            said = await alter(one, Kind.TOPIC, "t", {"retention.ms": "7"}, version=version)
-            assert said is ErrorCode.none
-            assert one.config.topic_overrides("t") == {"retention.ms": "7"}
-
-    run(story())
+async def test_what_is_not_named_is_forgotten(version: int) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        new = NewTopic("t", config={"segment.ms": "5"})
+        await one.controller.create_topics([new], 5_000)
+        said = await alter(one, Kind.TOPIC, "t", {"retention.ms": "7"}, version=version)
+        assert said is ErrorCode.none
+        assert one.config.topic_overrides("t") == {"retention.ms": "7"}
 
 
-def test_a_broker_is_changed_and_only_where_it_may_be() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            good = {"log.cleaner.threads": "2"}
-            assert await alter(one, Kind.BROKER, "1", good) is ErrorCode.none
-            assert one.config.current.log_cleaner_threads == 2
-            fixed = {"broker.id": "2"}
-            assert await alter(one, Kind.BROKER, "1", fixed) is ErrorCode.invalid_request
-            logger = {"root": "INFO"}
-            assert await alter(one, Kind.BROKER_LOGGER, "1", logger) is ErrorCode.invalid_request
-
-    run(story())
+async def test_a_broker_is_changed_and_only_where_it_may_be() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        good = {"log.cleaner.threads": "2"}
+        assert await alter(one, Kind.BROKER, "1", good) is ErrorCode.none
+        assert one.config.current.log_cleaner_threads == 2
+        fixed = {"broker.id": "2"}
+        assert await alter(one, Kind.BROKER, "1", fixed) is ErrorCode.invalid_request
+        logger = {"root": "INFO"}
+        assert await alter(one, Kind.BROKER_LOGGER, "1", logger) is ErrorCode.invalid_request
 
 
-def test_trying_out_changes_nothing() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await one.controller.create_topics([NewTopic("t")], 5_000)
-            wanted = {"retention.ms": "7"}
-            said = await alter(one, Kind.TOPIC, "t", wanted, validate_only=True)
-            assert said is ErrorCode.none
-            assert one.config.topic_overrides("t") == {}
-            nothing = {"retention.ms": None}
-            assert await alter(one, Kind.TOPIC, "t", nothing) is ErrorCode.invalid_request
-
-    run(story())
+async def test_trying_out_changes_nothing() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        wanted = {"retention.ms": "7"}
+        said = await alter(one, Kind.TOPIC, "t", wanted, validate_only=True)
+        assert said is ErrorCode.none
+        assert one.config.topic_overrides("t") == {}
+        nothing = {"retention.ms": None}
+        assert await alter(one, Kind.TOPIC, "t", nothing) is ErrorCode.invalid_request

@@ -12,7 +12,6 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from tests.fakes.api_side import Caller, api_side
 from tests.fakes.data_side import TP
-from tests.fakes.virtual_loop import run
 from tests.log.hosting import values
 
 pytestmark = pytest.mark.spec("REP-75")
@@ -33,51 +32,42 @@ async def move(
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_a_partition_moves_while_it_is_written(version: int) -> None:
-    async def story() -> None:
-        async with api_side(dirs=DIRS) as side:
-            partition = await side.data.lead()
-            side.data.run(side.data.services.moves.run())
-            sent = []
-            for index in range(100):
-                if index == 30:
-                    codes = await move(side.caller, "/b", TP, version=version)
-                    assert codes == {TP: ErrorCode.none}
-                sent.append(b"%d" % index)
-                outcome = await side.data.append(sent[-1])
-                assert outcome.base_offset == index
-            await side.data.settle()
-            assert partition.log.dir == Path("/b/t-0")
-            assert values(partition.log) == sent
-
-    run(story())
+async def test_a_partition_moves_while_it_is_written(version: int) -> None:
+    async with api_side(dirs=DIRS) as side:
+        partition = await side.data.lead()
+        side.data.run(side.data.services.moves.run())
+        sent = []
+        for index in range(100):
+            if index == 30:
+                codes = await move(side.caller, "/b", TP, version=version)
+                assert codes == {TP: ErrorCode.none}
+            sent.append(b"%d" % index)
+            outcome = await side.data.append(sent[-1])
+            assert outcome.base_offset == index
+        await side.data.settle()
+        assert partition.log.dir == Path("/b/t-0")
+        assert values(partition.log) == sent
 
 
-def test_what_cannot_be_moved_is_said_for_each_partition() -> None:
-    async def story() -> None:
-        async with api_side(dirs=DIRS) as side:
-            await side.data.lead()
-            nowhere = TopicPartition("u", 0)
-            assert await move(side.caller, "/c", TP, nowhere) == {
-                TP: ErrorCode.log_dir_not_found,
-                nowhere: ErrorCode.log_dir_not_found,
-            }
-            unknown = {nowhere: ErrorCode.unknown_topic_or_partition}
-            assert await move(side.caller, "/b", nowhere) == unknown
-            assert await move(side.caller, "/a", TP) == {TP: ErrorCode.none}
-            assert side.data.directories.futures == {}, "it is there already"
-
-    run(story())
+async def test_what_cannot_be_moved_is_said_for_each_partition() -> None:
+    async with api_side(dirs=DIRS) as side:
+        await side.data.lead()
+        nowhere = TopicPartition("u", 0)
+        assert await move(side.caller, "/c", TP, nowhere) == {
+            TP: ErrorCode.log_dir_not_found,
+            nowhere: ErrorCode.log_dir_not_found,
+        }
+        unknown = {nowhere: ErrorCode.unknown_topic_or_partition}
+        assert await move(side.caller, "/b", nowhere) == unknown
+        assert await move(side.caller, "/a", TP) == {TP: ErrorCode.none}
+        assert side.data.directories.futures == {}, "it is there already"
 
 
-def test_a_partition_that_is_not_here_yet_is_made_where_it_was_asked_for() -> None:
-    async def story() -> None:
-        async with api_side(dirs=DIRS) as side:
-            await side.data.lead()
-            side.data.hosted.remove(TP)
-            side.data.directories.delete(TP)
-            assert await move(side.caller, "/b", TP) == {TP: ErrorCode.replica_not_available}
-            partition = await side.data.lead(epoch=1)
-            assert partition.log.dir == Path("/b/t-0")
-
-    run(story())
+async def test_a_partition_that_is_not_here_yet_is_made_where_it_was_asked_for() -> None:
+    async with api_side(dirs=DIRS) as side:
+        await side.data.lead()
+        side.data.hosted.remove(TP)
+        side.data.directories.delete(TP)
+        assert await move(side.caller, "/b", TP) == {TP: ErrorCode.replica_not_available}
+        partition = await side.data.lead(epoch=1)
+        assert partition.log.dir == Path("/b/t-0")

@@ -7,7 +7,6 @@ import pytest
 from ottla.api import APIS
 from tests.api import allowed, allowed_control, allowed_groups, allowed_records, allowed_txns
 from tests.api.allowed import Case
-from tests.fakes.virtual_loop import run
 
 pytestmark = pytest.mark.spec("SEC-04")
 
@@ -35,18 +34,15 @@ def test_every_api_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(("world", "case"), WORLDS, ids=named)
-def test_an_api_serves_who_has_the_permissions_that_kafka_asks_for(
+async def test_an_api_serves_who_has_the_permissions_that_kafka_asks_for(
     world: allowed.World, case: Case
 ) -> None:
-    async def story() -> None:
-        async with world(case.listener) as broker:
-            if case.before is not None:
-                await case.before(broker)
-            assert await case.ask(broker) == case.at_first
-            for permission, seen in case.then:
-                broker.may(permission)
-                assert await case.ask(broker) == seen, permission
-            if case.to_brokers is not None:
-                assert await case.ask(broker, broker.trusted) == case.to_brokers
-
-    run(story())
+    async with world(case.listener) as broker:
+        if case.before is not None:
+            await case.before(broker)
+        assert await case.ask(broker) == case.at_first
+        for permission, seen in case.then:
+            broker.may(permission)
+            assert await case.ask(broker) == seen, permission
+        if case.to_brokers is not None:
+            assert await case.ask(broker, broker.trusted) == case.to_brokers

@@ -43,7 +43,6 @@ from tests.api.allowed_control import asked
 from tests.api.allowed_groups import COMMIT, beat
 from tests.api.allowed_txns import TXN, begin
 from tests.asking import batch, fetch_fields, produce_fields
-from tests.fakes.virtual_loop import run
 
 pytestmark = pytest.mark.spec("SEC-04")
 
@@ -69,65 +68,50 @@ async def write(broker: Guarded, **more: Any) -> dict[str, E]:
     return produced(await broker.somebody.ask(produce.API, PLAIN, **asked))
 
 
-def test_a_produce_is_refused_for_the_one_topic_and_done_for_the_other() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            broker.may(topic(O.WRITE))
-            assert await write(broker) == {"u": TOPIC_NO, "t": E.none}
-            log = broker.services.replicas.hosted.get(TopicPartition("t", 0)).log
-            assert log.end_offset == 1
-
-    run(story())
+async def test_a_produce_is_refused_for_the_one_topic_and_done_for_the_other() -> None:
+    async with data() as broker:
+        broker.may(topic(O.WRITE))
+        assert await write(broker) == {"u": TOPIC_NO, "t": E.none}
+        log = broker.services.replicas.hosted.get(TopicPartition("t", 0)).log
+        assert log.end_offset == 1
 
 
 @pytest.mark.spec("SEC-03")
-def test_a_permission_holds_for_whom_and_where_it_was_given() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            mine = topic(O.WRITE)
-            broker.may(mine._replace(principal="User:else"), mine._replace(host="10.0.0.1"))
-            assert (await write(broker))["t"] is TOPIC_NO
-            broker.may(mine._replace(host=broker.somebody.peer.address))
-            assert (await write(broker))["t"] is E.none
-
-    run(story())
+async def test_a_permission_holds_for_whom_and_where_it_was_given() -> None:
+    async with data() as broker:
+        mine = topic(O.WRITE)
+        broker.may(mine._replace(principal="User:else"), mine._replace(host="10.0.0.1"))
+        assert (await write(broker))["t"] is TOPIC_NO
+        broker.may(mine._replace(host=broker.somebody.peer.address))
+        assert (await write(broker))["t"] is E.none
 
 
-def test_a_topic_that_may_not_be_written_is_not_disclosed() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            assert await write(broker) == {"u": TOPIC_NO, "t": TOPIC_NO}  # there is no u
-            broker.may(topic(O.WRITE, "u"))
-            assert await write(broker) == {"u": E.unknown_topic_or_partition, "t": TOPIC_NO}
-
-    run(story())
+async def test_a_topic_that_may_not_be_written_is_not_disclosed() -> None:
+    async with data() as broker:
+        assert await write(broker) == {"u": TOPIC_NO, "t": TOPIC_NO}  # there is no u
+        broker.may(topic(O.WRITE, "u"))
+        assert await write(broker) == {"u": E.unknown_topic_or_partition, "t": TOPIC_NO}
 
 
-def test_nobody_writes_transactionally_without_naming_a_transaction() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            broker.may(topic(O.WRITE))
-            header = {"transactional": True, "producer_id": 5, "producer_epoch": 0}
-            refused = await write(broker, header={**header, "base_sequence": 0})
-            assert refused == {"u": TXN_NO, "t": TXN_NO}
-
-    run(story())
+async def test_nobody_writes_transactionally_without_naming_a_transaction() -> None:
+    async with data() as broker:
+        broker.may(topic(O.WRITE))
+        header = {"transactional": True, "producer_id": 5, "producer_epoch": 0}
+        refused = await write(broker, header={**header, "base_sequence": 0})
+        assert refused == {"u": TXN_NO, "t": TXN_NO}
 
 
-def test_a_producer_that_repeats_itself_is_held_to_new_rules_at_once() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            broker.may(topic(O.WRITE))
-            fields = produce_fields("t", batch("x" * 100))
-            for _ in range(5):
-                said = await broker.somebody.ask(produce.API, PLAIN, **fields)
-                assert produced(said) == {"t": E.none}
-            assert isinstance(broker.somebody.peer.answer, FastProduce)
-            broker.may(rule(O.WRITE, Kind.TOPIC, "t", Permission.DENY))
+async def test_a_producer_that_repeats_itself_is_held_to_new_rules_at_once() -> None:
+    async with data() as broker:
+        broker.may(topic(O.WRITE))
+        fields = produce_fields("t", batch("x" * 100))
+        for _ in range(5):
             said = await broker.somebody.ask(produce.API, PLAIN, **fields)
-            assert produced(said) == {"t": TOPIC_NO}
-
-    run(story())
+            assert produced(said) == {"t": E.none}
+        assert isinstance(broker.somebody.peer.answer, FastProduce)
+        broker.may(rule(O.WRITE, Kind.TOPIC, "t", Permission.DENY))
+        said = await broker.somebody.ask(produce.API, PLAIN, **fields)
+        assert produced(said) == {"t": TOPIC_NO}
 
 
 async def read(broker: Guarded, **more: Any) -> dict[str, E]:
@@ -138,196 +122,158 @@ async def read(broker: Guarded, **more: Any) -> dict[str, E]:
     return {one.topic: one.partitions[0].error_code for one in said.responses}
 
 
-def test_a_fetch_is_refused_for_the_one_topic_and_done_for_the_other() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            broker.may(topic(O.READ))
-            assert await read(broker) == {"u": TOPIC_NO, "t": E.none}
-
-    run(story())
+async def test_a_fetch_is_refused_for_the_one_topic_and_done_for_the_other() -> None:
+    async with data() as broker:
+        broker.may(topic(O.READ))
+        assert await read(broker) == {"u": TOPIC_NO, "t": E.none}
 
 
-def test_a_session_is_held_to_new_rules_and_says_a_refusal_until_it_is_gone() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            broker.may(topic(O.READ))
-            fields = {**fetch_fields("t"), "session_epoch": 0}
-            begun = await broker.somebody.ask(fetch.API, BY_NAME, **fields)
-            session = {"session_id": begun.session_id, "topics": []}
-            assert await read(broker, **session, session_epoch=1) == {}
-            broker.may(rule(O.READ, Kind.TOPIC, "t", Permission.DENY))
-            for epoch in (2, 3):
-                assert await read(broker, **session, session_epoch=epoch) == {"t": TOPIC_NO}
-
-    run(story())
+async def test_a_session_is_held_to_new_rules_and_says_a_refusal_until_it_is_gone() -> None:
+    async with data() as broker:
+        broker.may(topic(O.READ))
+        fields = {**fetch_fields("t"), "session_epoch": 0}
+        begun = await broker.somebody.ask(fetch.API, BY_NAME, **fields)
+        session = {"session_id": begun.session_id, "topics": []}
+        assert await read(broker, **session, session_epoch=1) == {}
+        broker.may(rule(O.READ, Kind.TOPIC, "t", Permission.DENY))
+        for epoch in (2, 3):
+            assert await read(broker, **session, session_epoch=epoch) == {"t": TOPIC_NO}
 
 
-def test_an_unknown_topic_id_says_nothing_of_permissions() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            [one] = fetch_fields("t")["topics"]
-            nowhere = {"topic_id": UUID(int=99), "partitions": one["partitions"]}
-            fields = {**fetch_fields("t"), "topics": [nowhere]}
-            said = await broker.somebody.ask(fetch.API, 13, **fields)
-            assert said.responses[0].partitions[0].error_code is E.unknown_topic_id
-
-    run(story())
+async def test_an_unknown_topic_id_says_nothing_of_permissions() -> None:
+    async with data() as broker:
+        [one] = fetch_fields("t")["topics"]
+        nowhere = {"topic_id": UUID(int=99), "partitions": one["partitions"]}
+        fields = {**fetch_fields("t"), "topics": [nowhere]}
+        said = await broker.somebody.ask(fetch.API, 13, **fields)
+        assert said.responses[0].partitions[0].error_code is E.unknown_topic_id
 
 
-def test_offsets_are_committed_for_the_one_topic_and_refused_for_the_other() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            broker.may(group(O.READ), topic(O.READ))
-            said = await broker.somebody.ask(offset_commit.API, 9, **two(COMMIT, "topics", "name"))
-            codes = {one.name: one.partitions[0].error_code for one in said.topics}
-            assert codes == {"u": TOPIC_NO, "t": E.none}
-
-    run(story())
+async def test_offsets_are_committed_for_the_one_topic_and_refused_for_the_other() -> None:
+    async with data() as broker:
+        broker.may(group(O.READ), topic(O.READ))
+        said = await broker.somebody.ask(offset_commit.API, 9, **two(COMMIT, "topics", "name"))
+        codes = {one.name: one.partitions[0].error_code for one in said.topics}
+        assert codes == {"u": TOPIC_NO, "t": E.none}
 
 
-def test_metadata_names_the_one_topic_and_hides_the_other() -> None:
-    async def story() -> None:
-        async with control() as broker:
+async def test_metadata_names_the_one_topic_and_hides_the_other() -> None:
+    async with control() as broker:
+        broker.may(topic(O.DESCRIBE))
+        said = await broker.somebody.ask(metadata.API, **asked("u", "t"))
+        hidden, shown = said.topics
+        assert (hidden.name, hidden.error_code) == ("u", TOPIC_NO)
+        assert (hidden.topic_id, hidden.partitions) == (None, ())
+        assert (shown.name, shown.error_code) == ("t", E.none)
+        trusted = await broker.trusted.ask(metadata.API, **asked())
+        assert {one.name for one in trusted.topics} == {"t", "u"}
+
+
+async def test_metadata_tells_what_may_be_done_with_each_topic_and_the_cluster() -> None:
+    async with control() as broker:
+        broker.may(topic(O.READ), topic(O.ALL, "u"), cluster(O.ALL))
+        fields = asked(
+            include_topic_authorized_operations=True,
+            include_cluster_authorized_operations=True,
+        )
+        said = await broker.somebody.ask(metadata.API, 10, **fields)
+        told = {one.name: one.topic_authorized_operations for one in said.topics}
+        assert told == {"t": 1 << O.READ | 1 << O.DESCRIBE, "u": ON_TOPIC}
+        assert said.cluster_authorized_operations == ON_CLUSTER
+        broker.may(rule(O.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME, Permission.DENY))
+        said = await broker.somebody.ask(metadata.API, 10, **fields)
+        assert said.cluster_authorized_operations == 0
+
+
+async def test_topics_are_deleted_where_that_is_allowed() -> None:
+    async with control() as broker:
+        broker.may(topic(O.DELETE), topic(O.DESCRIBE, "nowhere"))
+        names = ("u", "t", "nowhere", "elsewhere")
+        topics = [{"name": name, "topic_id": NO_TOPIC_ID} for name in names]
+        said = await broker.somebody.ask(delete_topics.API, topics=topics, timeout=5_000)
+        assert {one.name: one.error_code for one in said.responses} == {
+            "u": TOPIC_NO,
+            "t": E.none,
+            "nowhere": E.unknown_topic_or_partition,
+            "elsewhere": TOPIC_NO,
+        }
+        assert set(broker.services.metadata.image.topics) == {"u"}
+
+
+async def test_who_may_not_describe_a_topic_does_not_learn_what_its_id_is_called() -> None:
+    async with control() as broker:
+        topic_id = broker.services.metadata.image.topics["t"].id
+        fields: dict[str, Any] = {
+            "topics": [{"name": None, "topic_id": topic_id}],
+            "timeout": 5_000,
+        }
+        [hidden] = (await broker.somebody.ask(delete_topics.API, **fields)).responses
+        assert (hidden.name, hidden.error_code) == (None, TOPIC_NO)
+        broker.may(topic(O.DESCRIBE))
+        [shown] = (await broker.somebody.ask(delete_topics.API, **fields)).responses
+        assert (shown.name, shown.error_code) == ("t", TOPIC_NO)
+
+
+async def test_one_topic_that_may_not_be_written_keeps_the_others_out_of_a_transaction() -> None:
+    async with data() as broker:
+        broker.may(txn(O.WRITE), topic(O.WRITE), topic(O.ALL, "__consumer_offsets"))
+        said = await broker.somebody.ask(
+            add_partitions_to_txn.API,
+            3,
+            v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=5,
+            v3_and_below_producer_epoch=0,
+            v3_and_below_topics=[
+                {"name": name, "partitions": [0]} for name in ("u", "t", "__consumer_offsets")
+            ],
+        )
+        codes = {
+            one.name: one.results_by_partition[0].partition_error_code
+            for one in said.results_by_topic_v3_and_below
+        }
+        assert codes == {
+            "u": TOPIC_NO,
+            "t": E.operation_not_attempted,
+            "__consumer_offsets": TOPIC_NO,
+        }
+
+
+async def test_somebody_who_only_says_to_be_a_broker_adds_nothing() -> None:
+    async with data() as broker:
+        said = await broker.somebody.ask(add_partitions_to_txn.API, transactions=[])
+        assert said.error_code is CLUSTER_NO
+        broker.may(cluster(O.CLUSTER_ACTION))
+        said = await broker.somebody.ask(add_partitions_to_txn.API, transactions=[])
+        assert said.error_code is E.none  # a broker's principal, whichever listener it uses
+
+
+async def test_a_transaction_is_described_without_the_topics_that_may_not_be() -> None:
+    async with data() as broker:
+        await begin(broker)
+        me = await broker.trusted.ask(init_producer_id.API, **TXN)
+        await broker.trusted.ask(
+            add_partitions_to_txn.API,
+            3,
+            v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=me.producer_id,
+            v3_and_below_producer_epoch=me.producer_epoch,
+            v3_and_below_topics=[{"name": "t", "partitions": [0]}],
+        )
+        broker.may(txn(O.DESCRIBE))
+        for names in ([], ["t"]):
+            said = await broker.somebody.ask(describe_transactions.API, transactional_ids=["tx"])
+            assert [one.topic for one in said.transaction_states[0].topics] == names
             broker.may(topic(O.DESCRIBE))
-            said = await broker.somebody.ask(metadata.API, **asked("u", "t"))
-            hidden, shown = said.topics
-            assert (hidden.name, hidden.error_code) == ("u", TOPIC_NO)
-            assert (hidden.topic_id, hidden.partitions) == (None, ())
-            assert (shown.name, shown.error_code) == ("t", E.none)
-            trusted = await broker.trusted.ask(metadata.API, **asked())
-            assert {one.name for one in trusted.topics} == {"t", "u"}
-
-    run(story())
 
 
-def test_metadata_tells_what_may_be_done_with_each_topic_and_the_cluster() -> None:
-    async def story() -> None:
-        async with control() as broker:
-            broker.may(topic(O.READ), topic(O.ALL, "u"), cluster(O.ALL))
-            fields = asked(
-                include_topic_authorized_operations=True,
-                include_cluster_authorized_operations=True,
-            )
-            said = await broker.somebody.ask(metadata.API, 10, **fields)
-            told = {one.name: one.topic_authorized_operations for one in said.topics}
-            assert told == {"t": 1 << O.READ | 1 << O.DESCRIBE, "u": ON_TOPIC}
-            assert said.cluster_authorized_operations == ON_CLUSTER
-            broker.may(rule(O.DESCRIBE, Kind.CLUSTER, CLUSTER_NAME, Permission.DENY))
-            said = await broker.somebody.ask(metadata.API, 10, **fields)
-            assert said.cluster_authorized_operations == 0
-
-    run(story())
-
-
-def test_topics_are_deleted_where_that_is_allowed() -> None:
-    async def story() -> None:
-        async with control() as broker:
-            broker.may(topic(O.DELETE), topic(O.DESCRIBE, "nowhere"))
-            names = ("u", "t", "nowhere", "elsewhere")
-            topics = [{"name": name, "topic_id": NO_TOPIC_ID} for name in names]
-            said = await broker.somebody.ask(delete_topics.API, topics=topics, timeout=5_000)
-            assert {one.name: one.error_code for one in said.responses} == {
-                "u": TOPIC_NO,
-                "t": E.none,
-                "nowhere": E.unknown_topic_or_partition,
-                "elsewhere": TOPIC_NO,
-            }
-            assert set(broker.services.metadata.image.topics) == {"u"}
-
-    run(story())
-
-
-def test_who_may_not_describe_a_topic_does_not_learn_what_its_id_is_called() -> None:
-    async def story() -> None:
-        async with control() as broker:
-            topic_id = broker.services.metadata.image.topics["t"].id
-            fields: dict[str, Any] = {
-                "topics": [{"name": None, "topic_id": topic_id}],
-                "timeout": 5_000,
-            }
-            [hidden] = (await broker.somebody.ask(delete_topics.API, **fields)).responses
-            assert (hidden.name, hidden.error_code) == (None, TOPIC_NO)
-            broker.may(topic(O.DESCRIBE))
-            [shown] = (await broker.somebody.ask(delete_topics.API, **fields)).responses
-            assert (shown.name, shown.error_code) == ("t", TOPIC_NO)
-
-    run(story())
-
-
-def test_one_topic_that_may_not_be_written_keeps_the_others_out_of_a_transaction() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            broker.may(txn(O.WRITE), topic(O.WRITE), topic(O.ALL, "__consumer_offsets"))
+async def test_what_may_be_done_with_a_group_is_told_when_asked() -> None:
+    async with data() as broker:
+        await beat(broker)
+        broker.may(group(O.ALL), topic(O.DESCRIBE))
+        for asked, told in ((True, ON_GROUP), (False, -(2**31))):
             said = await broker.somebody.ask(
-                add_partitions_to_txn.API,
-                3,
-                v3_and_below_transactional_id="tx",
-                v3_and_below_producer_id=5,
-                v3_and_below_producer_epoch=0,
-                v3_and_below_topics=[
-                    {"name": name, "partitions": [0]} for name in ("u", "t", "__consumer_offsets")
-                ],
+                consumer_group_describe.API,
+                group_ids=["g"],
+                include_authorized_operations=asked,
             )
-            codes = {
-                one.name: one.results_by_partition[0].partition_error_code
-                for one in said.results_by_topic_v3_and_below
-            }
-            assert codes == {
-                "u": TOPIC_NO,
-                "t": E.operation_not_attempted,
-                "__consumer_offsets": TOPIC_NO,
-            }
-
-    run(story())
-
-
-def test_somebody_who_only_says_to_be_a_broker_adds_nothing() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            said = await broker.somebody.ask(add_partitions_to_txn.API, transactions=[])
-            assert said.error_code is CLUSTER_NO
-            broker.may(cluster(O.CLUSTER_ACTION))
-            said = await broker.somebody.ask(add_partitions_to_txn.API, transactions=[])
-            assert said.error_code is E.none  # a broker's principal, whichever listener it uses
-
-    run(story())
-
-
-def test_a_transaction_is_described_without_the_topics_that_may_not_be() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            await begin(broker)
-            me = await broker.trusted.ask(init_producer_id.API, **TXN)
-            await broker.trusted.ask(
-                add_partitions_to_txn.API,
-                3,
-                v3_and_below_transactional_id="tx",
-                v3_and_below_producer_id=me.producer_id,
-                v3_and_below_producer_epoch=me.producer_epoch,
-                v3_and_below_topics=[{"name": "t", "partitions": [0]}],
-            )
-            broker.may(txn(O.DESCRIBE))
-            for names in ([], ["t"]):
-                said = await broker.somebody.ask(
-                    describe_transactions.API, transactional_ids=["tx"]
-                )
-                assert [one.topic for one in said.transaction_states[0].topics] == names
-                broker.may(topic(O.DESCRIBE))
-
-    run(story())
-
-
-def test_what_may_be_done_with_a_group_is_told_when_asked() -> None:
-    async def story() -> None:
-        async with data() as broker:
-            await beat(broker)
-            broker.may(group(O.ALL), topic(O.DESCRIBE))
-            for asked, told in ((True, ON_GROUP), (False, -(2**31))):
-                said = await broker.somebody.ask(
-                    consumer_group_describe.API,
-                    group_ids=["g"],
-                    include_authorized_operations=asked,
-                )
-                assert said.groups[0].authorized_operations == told
-
-    run(story())
+            assert said.groups[0].authorized_operations == told

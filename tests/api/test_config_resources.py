@@ -8,18 +8,17 @@ import pytest
 
 from ottla.api.config_resources import Kind, Resource, answer_each, unsupported
 from ottla.model.errors import ErrorCode, KafkaError
-from tests.fakes.virtual_loop import run
 
 T, U = Resource(Kind.TOPIC, "t"), Resource(Kind.TOPIC, "u")
 
 
-def test_one_refusal_leaves_the_others_alone() -> None:
+async def test_one_refusal_leaves_the_others_alone() -> None:
     async def alter(resource: Resource) -> None:
         if resource == T:
             raise KafkaError(ErrorCode.invalid_config, "why")
 
     items = [SimpleNamespace(resource_type=kind, resource_name=name) for kind, name in (T, U)]
-    said = run(answer_each(items, alter))
+    said = await answer_each(items, alter)
     assert said["responses"] == [
         {
             "error_code": ErrorCode.invalid_config,

@@ -9,7 +9,6 @@ from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
 from tests.api.asking import ask
 from tests.fakes.control_plane import control_plane
-from tests.fakes.virtual_loop import run
 
 
 def asked(*topics: tuple[str, int, list[list[int]] | None]) -> dict[str, object]:
@@ -28,43 +27,37 @@ def asked(*topics: tuple[str, int, list[list[int]] | None]) -> dict[str, object]
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_partitions_are_added(version: int) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await one.controller.create_topics([NewTopic("t")], 5_000)
-            said = await ask(one, API, asked(("t", 3, None)), version)
-            assert [r.error_code for r in said.results] == [ErrorCode.none]
-            assert len(one.metadata.image.topics["t"].partitions) == 3
-
-    run(story())
+async def test_partitions_are_added(version: int) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        said = await ask(one, API, asked(("t", 3, None)), version)
+        assert [r.error_code for r in said.results] == [ErrorCode.none]
+        assert len(one.metadata.image.topics["t"].partitions) == 3
 
 
-def test_each_refusal_has_its_code() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            made = [NewTopic(name, 2) for name in ("few", "same", "short", "wild", "twice")]
-            await one.controller.create_topics(made, 5_000)
-            request = asked(
-                ("few", 1, None),
-                ("same", 2, None),
-                ("short", 4, [[1]]),
-                ("wild", 3, [[9]]),
-                ("missing", 3, None),
-                ("twice", 3, None),
-                ("twice", 4, None),
-            )
-            said = await ask(one, API, request)
-            assert {r.name: r.error_code for r in said.results} == {
-                "few": ErrorCode.invalid_partitions,
-                "same": ErrorCode.invalid_partitions,
-                "short": ErrorCode.invalid_replica_assignment,
-                "wild": ErrorCode.invalid_replica_assignment,
-                "missing": ErrorCode.unknown_topic_or_partition,
-                "twice": ErrorCode.invalid_request,
-            }
-            refused = API.refuse
-            assert refused is not None
-
-    run(story())
+async def test_each_refusal_has_its_code() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        made = [NewTopic(name, 2) for name in ("few", "same", "short", "wild", "twice")]
+        await one.controller.create_topics(made, 5_000)
+        request = asked(
+            ("few", 1, None),
+            ("same", 2, None),
+            ("short", 4, [[1]]),
+            ("wild", 3, [[9]]),
+            ("missing", 3, None),
+            ("twice", 3, None),
+            ("twice", 4, None),
+        )
+        said = await ask(one, API, request)
+        assert {r.name: r.error_code for r in said.results} == {
+            "few": ErrorCode.invalid_partitions,
+            "same": ErrorCode.invalid_partitions,
+            "short": ErrorCode.invalid_replica_assignment,
+            "wild": ErrorCode.invalid_replica_assignment,
+            "missing": ErrorCode.unknown_topic_or_partition,
+            "twice": ErrorCode.invalid_request,
+        }
+        refused = API.refuse
+        assert refused is not None

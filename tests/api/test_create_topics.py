@@ -9,19 +9,8 @@ import pytest
 from ottla.api.create_topics import API
 from ottla.model.errors import ErrorCode
 from tests.api.asking import ask
+from tests.api.topic_fields import topic
 from tests.fakes.control_plane import Node, control_plane
-from tests.fakes.virtual_loop import run
-
-
-def topic(name: str, **fields: object) -> dict[str, object]:
-    return {
-        "name": name,
-        "num_partitions": -1,
-        "replication_factor": -1,
-        "assignments": [],
-        "configs": [],
-        **fields,
-    }
 
 
 async def create(node: Node, *topics: dict[str, object], version: int = -1, **fields: Any) -> Any:
@@ -29,51 +18,42 @@ async def create(node: Node, *topics: dict[str, object], version: int = -1, **fi
     return (await ask(node, API, asked, version)).topics
 
 
-def test_the_reply_tells_the_id_the_numbers_and_the_settings() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1, {"num.partitions": "2"})
-            configs = [{"name": "retention.ms", "value": "77"}]
-            (made,) = await create(one, topic("t", configs=configs))
-            assert made.error_code is ErrorCode.none
-            assert made.topic_id == one.metadata.image.topics["t"].id
-            assert (made.num_partitions, made.replication_factor) == (2, 1)
-            entries = {entry.name: entry for entry in made.configs}
-            assert (entries["retention.ms"].value, entries["retention.ms"].config_source) == (
-                "77",
-                1,
-            )
-            assert entries["cleanup.policy"].value == "delete"
-            assert entries["cleanup.policy"].config_source == 5
-
-    run(story())
+async def test_the_reply_tells_the_id_the_numbers_and_the_settings() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1, {"num.partitions": "2"})
+        configs = [{"name": "retention.ms", "value": "77"}]
+        (made,) = await create(one, topic("t", configs=configs))
+        assert made.error_code is ErrorCode.none
+        assert made.topic_id == one.metadata.image.topics["t"].id
+        assert (made.num_partitions, made.replication_factor) == (2, 1)
+        entries = {entry.name: entry for entry in made.configs}
+        assert (entries["retention.ms"].value, entries["retention.ms"].config_source) == (
+            "77",
+            1,
+        )
+        assert entries["cleanup.policy"].value == "delete"
+        assert entries["cleanup.policy"].config_source == 5
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_every_version_creates(version: int) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            asked = topic("t", num_partitions=3, replication_factor=1)
-            (made,) = await create(one, asked, version=version)
-            assert made.error_code is ErrorCode.none
-            assert len(one.metadata.image.topics["t"].partitions) == 3
-
-    run(story())
+async def test_every_version_creates(version: int) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        asked = topic("t", num_partitions=3, replication_factor=1)
+        (made,) = await create(one, asked, version=version)
+        assert made.error_code is ErrorCode.none
+        assert len(one.metadata.image.topics["t"].partitions) == 3
 
 
-def test_trying_out_tells_the_same_and_creates_nothing() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            configs = [{"name": "retention.ms", "value": "77"}]
-            (made,) = await create(one, topic("t", configs=configs), validate_only=True)
-            assert made.error_code is ErrorCode.none
-            assert made.num_partitions == 1
-            assert {e.name: e.value for e in made.configs}["retention.ms"] == "77"
-            assert one.metadata.image.topics == {}
-
-    run(story())
+async def test_trying_out_tells_the_same_and_creates_nothing() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        configs = [{"name": "retention.ms", "value": "77"}]
+        (made,) = await create(one, topic("t", configs=configs), validate_only=True)
+        assert made.error_code is ErrorCode.none
+        assert made.num_partitions == 1
+        assert {e.name: e.value for e in made.configs}["retention.ms"] == "77"
+        assert one.metadata.image.topics == {}
 
 
 @pytest.mark.parametrize(
@@ -99,41 +79,32 @@ def test_trying_out_tells_the_same_and_creates_nothing() -> None:
         (topic("t", configs=[{"name": "nonsense", "value": "x"}]), ErrorCode.invalid_config),
     ],
 )
-def test_a_bad_topic_is_refused_with_kafkas_code_and_a_reason(
+async def test_a_bad_topic_is_refused_with_kafkas_code_and_a_reason(
     asked: dict[str, object], code: ErrorCode
 ) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            (refused,) = await create(one, asked)
-            assert refused.error_code is code
-            assert refused.error_message
-            assert refused.topic_id is None
-
-    run(story())
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        (refused,) = await create(one, asked)
+        assert refused.error_code is code
+        assert refused.error_message
+        assert refused.topic_id is None
 
 
-def test_the_same_topic_twice_is_answered_once_and_not_created() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            said = await create(one, topic("t"), topic("t"), topic("u"))
-            assert {t.name: t.error_code for t in said} == {
-                "t": ErrorCode.invalid_request,
-                "u": ErrorCode.none,
-            }
-            (again,) = await create(one, topic("u"))
-            assert again.error_code is ErrorCode.topic_already_exists
-
-    run(story())
+async def test_the_same_topic_twice_is_answered_once_and_not_created() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        said = await create(one, topic("t"), topic("t"), topic("u"))
+        assert {t.name: t.error_code for t in said} == {
+            "t": ErrorCode.invalid_request,
+            "u": ErrorCode.none,
+        }
+        (again,) = await create(one, topic("u"))
+        assert again.error_code is ErrorCode.topic_already_exists
 
 
-def test_a_broker_that_is_not_the_controller_says_so_for_every_topic() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            await plane.start(1)
-            two = await plane.start(2)
-            said = await create(two, topic("t"), topic("u"))
-            assert {t.error_code for t in said} == {ErrorCode.not_controller}
-
-    run(story())
+async def test_a_broker_that_is_not_the_controller_says_so_for_every_topic() -> None:
+    async with control_plane() as plane:
+        await plane.start(1)
+        two = await plane.start(2)
+        said = await create(two, topic("t"), topic("u"))
+        assert {t.error_code for t in said} == {ErrorCode.not_controller}

@@ -11,7 +11,6 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from tests.fakes.api_side import Caller, api_side
 from tests.fakes.data_side import ME, OTHER
-from tests.fakes.virtual_loop import run
 
 
 async def deleted(
@@ -31,33 +30,27 @@ async def deleted(
 
 @pytest.mark.spec("REP-70", "REP-78")
 @pytest.mark.parametrize("version", API.versions)
-def test_each_partition_is_answered_with_its_low_watermark(version: int) -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            keys = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)]
-            for key in keys:
-                await side.data.lead(key)
-                for _ in range(4):
-                    await side.data.append(b"x", key=key)
-            asked = (("t", 1, 2), ("t", 0, -1), ("u", 0, 9), ("v", 0, 1))
-            assert await deleted(side.caller, *asked, version=version) == [
-                ("t", 1, 2, ErrorCode.none),
-                ("t", 0, 4, ErrorCode.none),
-                ("u", 0, -1, ErrorCode.offset_out_of_range),
-                ("v", 0, -1, ErrorCode.unknown_topic_or_partition),
-            ]
-
-    run(story())
+async def test_each_partition_is_answered_with_its_low_watermark(version: int) -> None:
+    async with api_side() as side:
+        keys = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)]
+        for key in keys:
+            await side.data.lead(key)
+            for _ in range(4):
+                await side.data.append(b"x", key=key)
+        asked = (("t", 1, 2), ("t", 0, -1), ("u", 0, 9), ("v", 0, 1))
+        assert await deleted(side.caller, *asked, version=version) == [
+            ("t", 1, 2, ErrorCode.none),
+            ("t", 0, 4, ErrorCode.none),
+            ("u", 0, -1, ErrorCode.offset_out_of_range),
+            ("v", 0, -1, ErrorCode.unknown_topic_or_partition),
+        ]
 
 
 @pytest.mark.spec("DLY-30")
-def test_the_clients_own_patience_is_the_limit() -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await side.data.lead(replicas=(ME, OTHER))
-            await side.data.append(b"x")
-            side.data.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
-            [(_, _, _, code)] = await deleted(side.caller, ("t", 0, 1), patience_ms=300)
-            assert (code, side.data.clock.mono_ms()) == (ErrorCode.request_timed_out, 300)
-
-    run(story())
+async def test_the_clients_own_patience_is_the_limit() -> None:
+    async with api_side() as side:
+        await side.data.lead(replicas=(ME, OTHER))
+        await side.data.append(b"x")
+        side.data.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
+        [(_, _, _, code)] = await deleted(side.caller, ("t", 0, 1), patience_ms=300)
+        assert (code, side.data.clock.mono_ms()) == (ErrorCode.request_timed_out, 300)

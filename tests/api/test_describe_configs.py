@@ -12,7 +12,6 @@ from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
 from tests.api.asking import ask
 from tests.fakes.control_plane import Node, control_plane
-from tests.fakes.virtual_loop import run
 
 
 async def describe(
@@ -31,79 +30,62 @@ async def describe(
 
 
 @pytest.mark.parametrize("version", API.versions)
-def test_a_topics_settings_come_with_where_they_come_from(version: int) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1, {"log.retention.ms": "9"})
-            new = NewTopic("t", config={"segment.ms": "5"})
-            await one.controller.create_topics([new], 5_000)
-            said = await describe(
-                one, Kind.TOPIC, "t", "retention.ms", "segment.ms", version=version
-            )
-            assert said.error_message == ""
-            entries = {entry.name: entry for entry in said.configs}
-            assert sorted(entries) == ["retention.ms", "segment.ms"]
-            assert (entries["segment.ms"].value, entries["segment.ms"].config_source) == ("5", 1)
-            assert entries["retention.ms"].config_source == 4
-            assert entries["retention.ms"].synonyms[0].name == "log.retention.ms"
-
-    run(story())
+async def test_a_topics_settings_come_with_where_they_come_from(version: int) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1, {"log.retention.ms": "9"})
+        new = NewTopic("t", config={"segment.ms": "5"})
+        await one.controller.create_topics([new], 5_000)
+        said = await describe(one, Kind.TOPIC, "t", "retention.ms", "segment.ms", version=version)
+        assert said.error_message == ""
+        entries = {entry.name: entry for entry in said.configs}
+        assert sorted(entries) == ["retention.ms", "segment.ms"]
+        assert (entries["segment.ms"].value, entries["segment.ms"].config_source) == ("5", 1)
+        assert entries["retention.ms"].config_source == 4
+        assert entries["retention.ms"].synonyms[0].name == "log.retention.ms"
 
 
-def test_everything_is_described_when_nothing_is_named() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await one.controller.create_topics([NewTopic("t")], 5_000)
-            topic = await describe(one, Kind.TOPIC, "t", include_synonyms=False)
-            assert len(topic.configs) > 25
-            assert all(entry.synonyms == () for entry in topic.configs)
-            broker = await describe(one, Kind.BROKER, "1", include_documentation=True)
-            assert len(broker.configs) > 100
-            assert all(entry.documentation for entry in broker.configs)
-
-    run(story())
+async def test_everything_is_described_when_nothing_is_named() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        topic = await describe(one, Kind.TOPIC, "t", include_synonyms=False)
+        assert len(topic.configs) > 25
+        assert all(entry.synonyms == () for entry in topic.configs)
+        broker = await describe(one, Kind.BROKER, "1", include_documentation=True)
+        assert len(broker.configs) > 100
+        assert all(entry.documentation for entry in broker.configs)
 
 
-def test_settings_of_all_brokers_are_only_those_that_were_changed() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            assert (await describe(one, Kind.BROKER, "")).configs == ()
-            changed = {"min.insync.replicas": "2"}
-            await one.shared.configs.change_broker(None, lambda _: changed)
-            (entry,) = (await describe(one, Kind.BROKER, "")).configs
-            assert (entry.name, entry.value, entry.config_source) == ("min.insync.replicas", "2", 3)
-
-    run(story())
+async def test_settings_of_all_brokers_are_only_those_that_were_changed() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        assert (await describe(one, Kind.BROKER, "")).configs == ()
+        changed = {"min.insync.replicas": "2"}
+        await one.shared.configs.change_broker(None, lambda _: changed)
+        (entry,) = (await describe(one, Kind.BROKER, "")).configs
+        assert (entry.name, entry.value, entry.config_source) == ("min.insync.replicas", "2", 3)
 
 
-def test_a_groups_settings_come_from_it_or_from_the_broker() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            changed = {"consumer.session.timeout.ms": "50000"}
-            await one.shared.configs.change_group("g", lambda _: changed)
-            entries = (await describe(one, Kind.GROUP, "g")).configs
-            assert [(entry.name, entry.value, entry.config_source) for entry in entries] == [
-                ("consumer.heartbeat.interval.ms", "5000", 5),
-                ("consumer.session.timeout.ms", "50000", 8),
-            ]
-            assert len((await describe(one, Kind.GROUP, "nobody")).configs) == 2
-
-    run(story())
+async def test_a_groups_settings_come_from_it_or_from_the_broker() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        changed = {"consumer.session.timeout.ms": "50000"}
+        await one.shared.configs.change_group("g", lambda _: changed)
+        entries = (await describe(one, Kind.GROUP, "g")).configs
+        assert [(entry.name, entry.value, entry.config_source) for entry in entries] == [
+            ("consumer.heartbeat.interval.ms", "5000", 5),
+            ("consumer.session.timeout.ms", "50000", 8),
+        ]
+        assert len((await describe(one, Kind.GROUP, "nobody")).configs) == 2
 
 
-def test_loggers_have_levels() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            said = await describe(one, Kind.BROKER_LOGGER, "1", "ottla.controller.runtime.loop")
-            (entry,) = said.configs
-            assert (entry.name, entry.config_source) == ("ottla.controller.runtime.loop", 6)
-            assert entry.value in {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
-
-    run(story())
+async def test_loggers_have_levels() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        said = await describe(one, Kind.BROKER_LOGGER, "1", "ottla.controller.runtime.loop")
+        (entry,) = said.configs
+        assert (entry.name, entry.config_source) == ("ottla.controller.runtime.loop", 6)
+        assert entry.value in {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
 
 @pytest.mark.parametrize(
@@ -118,12 +100,9 @@ def test_loggers_have_levels() -> None:
         (99, "x", ErrorCode.invalid_request),
     ],
 )
-def test_what_cannot_be_described_is_refused(kind: int, name: str, code: ErrorCode) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            said = await describe(one, kind, name)
-            assert said.error_code is code
-            assert said.configs == ()
-
-    run(story())
+async def test_what_cannot_be_described_is_refused(kind: int, name: str, code: ErrorCode) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        said = await describe(one, kind, name)
+        assert said.error_code is code
+        assert said.configs == ()

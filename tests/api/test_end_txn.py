@@ -9,7 +9,6 @@ from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId
 from tests.api.transacting import transacting
-from tests.fakes.virtual_loop import run
 
 E = ErrorCode
 
@@ -17,44 +16,38 @@ E = ErrorCode
 @pytest.mark.spec("TXN-37", "TXN-40")
 @pytest.mark.parametrize("version", API.versions)
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_transaction_is_ended_once_and_a_repeat_hears_the_same(
+async def test_a_transaction_is_ended_once_and_a_repeat_hears_the_same(
     version: int, commit: bool
 ) -> None:
-    async def story() -> None:
-        async with transacting() as broker:
-            me = await broker.begun()
-            await broker.add(me)
-            assert await broker.write(me) is E.none
-            for _ in range(2):
-                said = await broker.end(me, commit, version=version)
-                assert said.error_code is E.none
-                if version >= 5:
-                    assert (said.producer_id, said.producer_epoch) == me.bumped()
-            other = await broker.end(me, not commit, version=version)
-            assert other.error_code is E.invalid_txn_state
-
-    run(story())
+    async with transacting() as broker:
+        me = await broker.begun()
+        await broker.add(me)
+        assert await broker.write(me) is E.none
+        for _ in range(2):
+            said = await broker.end(me, commit, version=version)
+            assert said.error_code is E.none
+            if version >= 5:
+                assert (said.producer_id, said.producer_epoch) == me.bumped()
+        other = await broker.end(me, not commit, version=version)
+        assert other.error_code is E.invalid_txn_state
 
 
 @pytest.mark.spec("TXN-17", "TXN-40")
 @pytest.mark.parametrize("version", API.versions)
-def test_who_may_not_end_it_is_told_why(version: int) -> None:
-    async def story() -> None:
-        async with transacting() as broker:
-            me = await broker.begun()
+async def test_who_may_not_end_it_is_told_why(version: int) -> None:
+    async with transacting() as broker:
+        me = await broker.begun()
 
-            async def code(who: Producer, id: str = "tx") -> ErrorCode:
-                said = await broker.end(who, version=version, id=id)
-                assert version < 5 or said.producer_id == -1
-                answer: ErrorCode = said.error_code
-                return answer
+        async def code(who: Producer, id: str = "tx") -> ErrorCode:
+            said = await broker.end(who, version=version, id=id)
+            assert version < 5 or said.producer_id == -1
+            answer: ErrorCode = said.error_code
+            return answer
 
-            assert await code(me, "") is E.invalid_request
-            assert await code(me) is E.invalid_txn_state  # nothing is open
-            await broker.add(me)
-            wrong = Producer(ProducerId(me.id + 1), me.epoch)
-            assert await code(wrong) is E.invalid_producer_id_mapping
-            fenced = E.invalid_producer_epoch if version < 2 else E.producer_fenced
-            assert await code(Producer(me.id, -1)) is fenced
-
-    run(story())
+        assert await code(me, "") is E.invalid_request
+        assert await code(me) is E.invalid_txn_state  # nothing is open
+        await broker.add(me)
+        wrong = Producer(ProducerId(me.id + 1), me.epoch)
+        assert await code(wrong) is E.invalid_producer_id_mapping
+        fenced = E.invalid_producer_epoch if version < 2 else E.producer_fenced
+        assert await code(Producer(me.id, -1)) is fenced

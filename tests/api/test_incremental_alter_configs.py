@@ -14,7 +14,6 @@ from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
 from tests.api.asking import ask
 from tests.fakes.control_plane import Node, control_plane
-from tests.fakes.virtual_loop import run
 
 SET, DELETE, APPEND, SUBTRACT = Operation
 SESSION = "consumer.session.timeout.ms"
@@ -36,89 +35,74 @@ async def alter(node: Node, *resources: dict[str, object], dry: bool = False) ->
     return [result.error_code for result in said.responses]
 
 
-def test_single_overrides_of_a_topic_are_set_extended_and_deleted() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await one.controller.create_topics([NewTopic("t")], 5_000)
-            change = resource(
-                Kind.TOPIC, "t", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")
-            )
-            assert await alter(one, change) == [ErrorCode.none]
-            assert one.config.topic("t").retention_ms == 5
-            assert one.config.topic("t").cleanup_policy == ("delete", "compact")
-            change = resource(
-                Kind.TOPIC,
-                "t",
-                ("retention.ms", DELETE, None),
-                ("cleanup.policy", SUBTRACT, "delete"),
-            )
-            assert await alter(one, change) == [ErrorCode.none]
-            assert one.config.topic_overrides("t") == {"cleanup.policy": "compact"}
-
-    run(story())
+async def test_single_overrides_of_a_topic_are_set_extended_and_deleted() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        change = resource(
+            Kind.TOPIC, "t", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")
+        )
+        assert await alter(one, change) == [ErrorCode.none]
+        assert one.config.topic("t").retention_ms == 5
+        assert one.config.topic("t").cleanup_policy == ("delete", "compact")
+        change = resource(
+            Kind.TOPIC,
+            "t",
+            ("retention.ms", DELETE, None),
+            ("cleanup.policy", SUBTRACT, "delete"),
+        )
+        assert await alter(one, change) == [ErrorCode.none]
+        assert one.config.topic_overrides("t") == {"cleanup.policy": "compact"}
 
 
-def test_trying_out_refuses_the_same_and_changes_nothing() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await one.controller.create_topics([NewTopic("t")], 5_000)
-            good = resource(Kind.TOPIC, "t", ("retention.ms", SET, "5"))
-            assert await alter(one, good, dry=True) == [ErrorCode.none]
-            assert one.config.topic_overrides("t") == {}
-            bad = resource(Kind.TOPIC, "t", ("retention.ms", SET, "x"))
-            assert await alter(one, bad, dry=True) == [ErrorCode.invalid_config]
-
-    run(story())
+async def test_trying_out_refuses_the_same_and_changes_nothing() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        good = resource(Kind.TOPIC, "t", ("retention.ms", SET, "5"))
+        assert await alter(one, good, dry=True) == [ErrorCode.none]
+        assert one.config.topic_overrides("t") == {}
+        bad = resource(Kind.TOPIC, "t", ("retention.ms", SET, "x"))
+        assert await alter(one, bad, dry=True) == [ErrorCode.invalid_config]
 
 
-def test_brokers_are_changed_one_by_one_or_all_at_once() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            all_of_them = resource(Kind.BROKER, "", ("min.insync.replicas", SET, "2"))
-            this_one = resource(Kind.BROKER, "1", ("log.cleaner.threads", SET, "2"))
-            assert await alter(one, all_of_them, this_one) == [ErrorCode.none] * 2
-            assert one.config.cluster == {"min.insync.replicas": "2"}
-            assert one.config.broker == {"log.cleaner.threads": "2"}
-            assert one.config.current.min_insync_replicas == 2
-
-    run(story())
+async def test_brokers_are_changed_one_by_one_or_all_at_once() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        all_of_them = resource(Kind.BROKER, "", ("min.insync.replicas", SET, "2"))
+        this_one = resource(Kind.BROKER, "1", ("log.cleaner.threads", SET, "2"))
+        assert await alter(one, all_of_them, this_one) == [ErrorCode.none] * 2
+        assert one.config.cluster == {"min.insync.replicas": "2"}
+        assert one.config.broker == {"log.cleaner.threads": "2"}
+        assert one.config.current.min_insync_replicas == 2
 
 
-def test_settings_of_a_group_need_no_group() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            change = resource(Kind.GROUP, "g", (SESSION, SET, "50000"))
-            assert await alter(one, change, dry=True) == [ErrorCode.none]
-            assert one.config.groups == {}
-            assert await alter(one, change) == [ErrorCode.none]
-            assert one.config.group("g").consumer_session_timeout_ms == 50_000
-            assert await alter(one, resource(Kind.GROUP, "g", (SESSION, DELETE, None))) == [
-                ErrorCode.none
-            ]
-            assert one.config.groups == {}
-
-    run(story())
+async def test_settings_of_a_group_need_no_group() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        change = resource(Kind.GROUP, "g", (SESSION, SET, "50000"))
+        assert await alter(one, change, dry=True) == [ErrorCode.none]
+        assert one.config.groups == {}
+        assert await alter(one, change) == [ErrorCode.none]
+        assert one.config.group("g").consumer_session_timeout_ms == 50_000
+        assert await alter(one, resource(Kind.GROUP, "g", (SESSION, DELETE, None))) == [
+            ErrorCode.none
+        ]
+        assert one.config.groups == {}
 
 
-def test_levels_of_loggers_change_until_the_process_ends() -> None:
-    async def story() -> None:
-        logger = logging.getLogger("ottla.tests.levels")
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            louder = resource(Kind.BROKER_LOGGER, "1", (logger.name, SET, "DEBUG"))
-            assert await alter(one, louder, dry=True) == [ErrorCode.none]
-            assert logger.level == logging.NOTSET
-            assert await alter(one, louder) == [ErrorCode.none]
-            assert logger.level == logging.DEBUG
-            quiet = resource(Kind.BROKER_LOGGER, "1", (logger.name, DELETE, None))
-            assert await alter(one, quiet) == [ErrorCode.none]
-            assert logger.level == logging.NOTSET
-
-    run(story())
+async def test_levels_of_loggers_change_until_the_process_ends() -> None:
+    logger = logging.getLogger("ottla.tests.levels")
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        louder = resource(Kind.BROKER_LOGGER, "1", (logger.name, SET, "DEBUG"))
+        assert await alter(one, louder, dry=True) == [ErrorCode.none]
+        assert logger.level == logging.NOTSET
+        assert await alter(one, louder) == [ErrorCode.none]
+        assert logger.level == logging.DEBUG
+        quiet = resource(Kind.BROKER_LOGGER, "1", (logger.name, DELETE, None))
+        assert await alter(one, quiet) == [ErrorCode.none]
+        assert logger.level == logging.NOTSET
 
 
 @pytest.mark.parametrize(
@@ -142,23 +126,19 @@ def test_levels_of_loggers_change_until_the_process_ends() -> None:
         (resource(Kind.CLIENT_METRICS, "m", ("x", SET, "y")), ErrorCode.invalid_request),
     ],
 )
-def test_what_cannot_be_changed_is_refused(change: dict[str, object], code: ErrorCode) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await one.controller.create_topics([NewTopic("t")], 5_000)
-            assert await alter(one, change) == [code]
+async def test_what_cannot_be_changed_is_refused(
+    change: dict[str, object], code: ErrorCode
+) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        assert await alter(one, change) == [code]
 
-    run(story())
 
-
-def test_a_resource_named_twice_is_refused_once() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await one.controller.create_topics([NewTopic("t")], 5_000)
-            change = resource(Kind.TOPIC, "t", ("retention.ms", SET, "5"))
-            assert await alter(one, change, change) == [ErrorCode.invalid_request]
-            assert one.config.topic_overrides("t") == {}
-
-    run(story())
+async def test_a_resource_named_twice_is_refused_once() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        change = resource(Kind.TOPIC, "t", ("retention.ms", SET, "5"))
+        assert await alter(one, change, change) == [ErrorCode.invalid_request]
+        assert one.config.topic_overrides("t") == {}

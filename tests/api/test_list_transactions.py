@@ -9,7 +9,6 @@ import pytest
 from ottla.api.list_transactions import API
 from ottla.model.errors import ErrorCode
 from tests.api.transacting import ID, transacting
-from tests.fakes.virtual_loop import run
 
 
 @pytest.mark.parametrize(
@@ -25,27 +24,21 @@ from tests.fakes.virtual_loop import run
         ({"transactional_id_pattern": "t"}, []),
     ],
 )
-def test_transactional_ids_are_listed_as_the_filters_say(
+async def test_transactional_ids_are_listed_as_the_filters_say(
     filters: dict[str, Any], ids: list[str]
 ) -> None:
-    async def story() -> None:
-        async with transacting() as broker:
-            me = await broker.begun()
-            await broker.init(id="other")
-            await broker.add(me)
-            await broker.side.until(10_000)
-            said = await broker.ask(API, **filters)
-            assert {one.transactional_id for one in said.transaction_states} == set(ids)
-            unknown = ("Nonsense",) if "Nonsense" in str(filters) else ()
-            assert said.unknown_state_filters == unknown
-
-    run(story())
+    async with transacting() as broker:
+        me = await broker.begun()
+        await broker.init(id="other")
+        await broker.add(me)
+        await broker.side.until(10_000)
+        said = await broker.ask(API, **filters)
+        assert {one.transactional_id for one in said.transaction_states} == set(ids)
+        unknown = ("Nonsense",) if "Nonsense" in str(filters) else ()
+        assert said.unknown_state_filters == unknown
 
 
-def test_a_pattern_that_is_none_is_refused() -> None:
-    async def story() -> None:
-        async with transacting() as broker:
-            said = await broker.ask(API, transactional_id_pattern="(")
-            assert said.error_code is ErrorCode.invalid_regular_expression
-
-    run(story())
+async def test_a_pattern_that_is_none_is_refused() -> None:
+    async with transacting() as broker:
+        said = await broker.ask(API, transactional_id_pattern="(")
+        assert said.error_code is ErrorCode.invalid_regular_expression

@@ -9,7 +9,6 @@ import pytest
 from ottla.api.offset_for_leader_epoch import API
 from ottla.model.errors import ErrorCode
 from tests.fakes.api_side import ApiSide, Caller, api_side
-from tests.fakes.virtual_loop import run
 
 
 async def ended(
@@ -35,32 +34,26 @@ async def fill(side: ApiSide) -> None:
     ("epoch", "answer"),
     [(2, (2, 2)), (3, (2, 2)), (5, (5, 3)), (6, (5, 3)), (7, (7, 3)), (8, (-1, -1)), (1, (1, 0))],
 )
-def test_an_epoch_ended_where_the_next_one_began(
+async def test_an_epoch_ended_where_the_next_one_began(
     version: int, epoch: int, answer: tuple[int, int]
 ) -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await fill(side)
-            one = await ended(side.caller, epoch, version)
-            assert one.error_code is ErrorCode.none
-            assert (one.leader_epoch, one.end_offset) == answer
-
-    run(story())
+    async with api_side() as side:
+        await fill(side)
+        one = await ended(side.caller, epoch, version)
+        assert one.error_code is ErrorCode.none
+        assert (one.leader_epoch, one.end_offset) == answer
 
 
-def test_who_leads_and_under_which_epoch_is_checked() -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await fill(side)
-            fenced = await ended(side.caller, 5, current=5)
-            assert (fenced.error_code, fenced.end_offset) == (ErrorCode.fenced_leader_epoch, -1)
-            unknown = await ended(side.caller, 5, current=8)
-            assert unknown.error_code is ErrorCode.unknown_leader_epoch
-            assert (await ended(side.caller, 5, current=7)).error_code is ErrorCode.none
-            nowhere = await ended(side.caller, 5, topic="u")
-            assert nowhere.error_code is ErrorCode.unknown_topic_or_partition
-            await side.data.follow(epoch=9)
-            elsewhere = await ended(side.caller, 5)
-            assert elsewhere.error_code is ErrorCode.not_leader_or_follower
-
-    run(story())
+async def test_who_leads_and_under_which_epoch_is_checked() -> None:
+    async with api_side() as side:
+        await fill(side)
+        fenced = await ended(side.caller, 5, current=5)
+        assert (fenced.error_code, fenced.end_offset) == (ErrorCode.fenced_leader_epoch, -1)
+        unknown = await ended(side.caller, 5, current=8)
+        assert unknown.error_code is ErrorCode.unknown_leader_epoch
+        assert (await ended(side.caller, 5, current=7)).error_code is ErrorCode.none
+        nowhere = await ended(side.caller, 5, topic="u")
+        assert nowhere.error_code is ErrorCode.unknown_topic_or_partition
+        await side.data.follow(epoch=9)
+        elsewhere = await ended(side.caller, 5)
+        assert elsewhere.error_code is ErrorCode.not_leader_or_follower

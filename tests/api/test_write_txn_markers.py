@@ -9,7 +9,6 @@ from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from tests.api.transacting import Asker, transacting
 from tests.fakes.data_side import TP
-from tests.fakes.virtual_loop import run
 
 E = ErrorCode
 
@@ -29,32 +28,26 @@ async def marked(broker: Asker, who: Producer, version: int, **fields: object) -
 
 @pytest.mark.spec("TXN-38", "TXN-45")
 @pytest.mark.parametrize("version", API.versions)
-def test_an_open_transaction_is_ended_where_it_is_and_unknown_partitions_are_named(
+async def test_an_open_transaction_is_ended_where_it_is_and_unknown_partitions_are_named(
     version: int,
 ) -> None:
-    async def story() -> None:
-        async with transacting() as broker:
-            me = await broker.begun()
-            await broker.add(me)
-            await broker.write(me)
-            log = broker.side.hosted.get(TP).log
-            assert log.last_stable_offset == 0
-            assert await marked(broker, me, version) == [E.none, E.unknown_topic_or_partition]
-            assert log.last_stable_offset == 2
-
-    run(story())
+    async with transacting() as broker:
+        me = await broker.begun()
+        await broker.add(me)
+        await broker.write(me)
+        log = broker.side.hosted.get(TP).log
+        assert log.last_stable_offset == 0
+        assert await marked(broker, me, version) == [E.none, E.unknown_topic_or_partition]
+        assert log.last_stable_offset == 2
 
 
 @pytest.mark.spec("TXN-44")
 @pytest.mark.parametrize("version", API.versions)
-def test_older_coordinators_and_older_producers_are_fenced(version: int) -> None:
-    async def story() -> None:
-        async with transacting() as broker:
-            me = await broker.begun()
-            newer = me.bumped()
-            assert (await marked(broker, newer, version))[0] is E.none
-            assert (await marked(broker, me, version))[0] is E.invalid_producer_epoch
-            fenced = await marked(broker, newer, version, coordinator_epoch=2)
-            assert fenced[0] is E.transaction_coordinator_fenced
-
-    run(story())
+async def test_older_coordinators_and_older_producers_are_fenced(version: int) -> None:
+    async with transacting() as broker:
+        me = await broker.begun()
+        newer = me.bumped()
+        assert (await marked(broker, newer, version))[0] is E.none
+        assert (await marked(broker, me, version))[0] is E.invalid_producer_epoch
+        fenced = await marked(broker, newer, version, coordinator_epoch=2)
+        assert fenced[0] is E.transaction_coordinator_fenced

@@ -28,7 +28,7 @@ from ottla.store.nodes import EndpointNode
 from ottla.store.port import Session
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
-from tests.fakes.virtual_loop import LoopClock, run
+from tests.fakes.virtual_loop import LoopClock
 
 ME, OTHER = BrokerId(3), BrokerId(4)
 
@@ -50,76 +50,67 @@ def unanswered(_: memoryview, slot: RequestSlot) -> None:
 
 
 @pytest.mark.spec("NET-31")
-def test_the_controller_reaches_its_own_broker_without_a_socket_and_others_by_their_listener() -> (
+async def test_the_controller_reaches_its_own_broker_without_a_socket_and_others_by_listener() -> (
     None
 ):
-    async def story() -> None:
-        links = broker_links()
-        links.answer = unanswered
-        controller_links = ControllerLinks(links, "INTERNAL", 1_000)
-        assert controller_links.open(broker(ME)) is links.local()
-        link = controller_links.open(broker(OTHER, EndpointNode("INTERNAL", "other", 9093)))
-        assert isinstance(link, BrokerLink)
-        assert link.address == "other:9093"
-        link.close()
-        with pytest.raises(ConnectionError, match="broker 4 has no listener INTERNAL"):
-            controller_links.open(broker(OTHER, EndpointNode("PLAINTEXT", "other", 9092)))
-
-    run(story())
+    links = broker_links()
+    links.answer = unanswered
+    controller_links = ControllerLinks(links, "INTERNAL", 1_000)
+    assert controller_links.open(broker(ME)) is links.local()
+    link = controller_links.open(broker(OTHER, EndpointNode("INTERNAL", "other", 9093)))
+    assert isinstance(link, BrokerLink)
+    assert link.address == "other:9093"
+    link.close()
+    with pytest.raises(ConnectionError, match="broker 4 has no listener INTERNAL"):
+        controller_links.open(broker(OTHER, EndpointNode("PLAINTEXT", "other", 9092)))
 
 
 @pytest.mark.spec("CTL-14")
-def test_the_one_broker_becomes_the_controller() -> None:
-    async def story() -> None:
-        store = MemoryStore(Ensemble())
-        await store.start()
-        await create_root_nodes(store, None, Random(0))
-        config = DynamicConfig({"broker.id": "3"})
-        links = broker_links()
-        control = ControlPlane(
-            environment(store),
-            config,
-            links,
-            store=store,
-            metadata=MetadataCache(ME),
-            registry=Registry(),
-            authorizer=Authorizer(),
-        )
-        links.answer = unanswered
-        await control.registration.register()
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(loop) for loop in control.loops()]
-            await control.loop.first_election_done.wait()
-            assert await store.get(paths.CONTROLLER) is not None
-            assert control.registration.epoch >= 0
-            for task in running:
-                task.cancel()
-
-    run(story())
+async def test_the_one_broker_becomes_the_controller() -> None:
+    store = MemoryStore(Ensemble())
+    await store.start()
+    await create_root_nodes(store, None, Random(0))
+    config = DynamicConfig({"broker.id": "3"})
+    links = broker_links()
+    control = ControlPlane(
+        environment(store),
+        config,
+        links,
+        store=store,
+        metadata=MetadataCache(ME),
+        registry=Registry(),
+        authorizer=Authorizer(),
+    )
+    links.answer = unanswered
+    await control.registration.register()
+    async with asyncio.TaskGroup() as tasks:
+        running = [tasks.create_task(loop) for loop in control.loops()]
+        await control.loop.first_election_done.wait()
+        assert await store.get(paths.CONTROLLER) is not None
+        assert control.registration.epoch >= 0
+        for task in running:
+            task.cancel()
 
 
 @pytest.mark.parametrize("session", [Session.EXPIRED, Session.SUSPENDED])
-def test_without_the_store_the_controller_is_out_of_reach_and_callers_can_retry(
+async def test_without_the_store_the_controller_is_out_of_reach_and_callers_can_retry(
     session: Session,
 ) -> None:
-    async def story() -> None:
-        store = MemoryStore(Ensemble())
-        await store.start()
-        control = ControlPlane(
-            environment(store),
-            DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181"}),
-            broker_links(),
-            store=store,
-            metadata=MetadataCache(ME),
-            registry=Registry(),
-            authorizer=Authorizer(),
-        )
-        control.loop.active_id = OTHER
-        store.turn(session)
-        with pytest.raises(OSError):
-            await control.channel.ask(56, {}, 1_000)
-
-    run(story())
+    store = MemoryStore(Ensemble())
+    await store.start()
+    control = ControlPlane(
+        environment(store),
+        DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181"}),
+        broker_links(),
+        store=store,
+        metadata=MetadataCache(ME),
+        registry=Registry(),
+        authorizer=Authorizer(),
+    )
+    control.loop.active_id = OTHER
+    store.turn(session)
+    with pytest.raises(OSError):
+        await control.channel.ask(56, {}, 1_000)
 
 
 class Controller:
@@ -148,20 +139,17 @@ class Controller:
         ({"controlled.shutdown.enable": "false"}, [], 0, 0),
     ],
 )
-def test_a_broker_that_stops_asks_the_controller_to_move_its_leaders_and_stops_anyway(
+async def test_a_broker_that_stops_asks_the_controller_to_move_its_leaders_and_stops_anyway(
     settings: dict[str, str], answers: list[object], asked: int, seconds: int
 ) -> None:
-    async def story() -> None:
-        clock = LoopClock()
-        control = in_cluster(settings)
-        controller = Controller(*answers)
-        control.channel = controller  # type: ignore[assignment]
-        began = clock.mono_ms()
-        await control.hand_over()
-        assert len(controller.asked) == asked
-        assert clock.mono_ms() - began == seconds * 1_000
-
-    run(story())
+    clock = LoopClock()
+    control = in_cluster(settings)
+    controller = Controller(*answers)
+    control.channel = controller  # type: ignore[assignment]
+    began = clock.mono_ms()
+    await control.hand_over()
+    assert len(controller.asked) == asked
+    assert clock.mono_ms() - began == seconds * 1_000
 
 
 def in_cluster(settings: dict[str, str]) -> ControlPlane:
@@ -177,13 +165,10 @@ def in_cluster(settings: dict[str, str]) -> ControlPlane:
     )
 
 
-def test_a_controller_that_a_failure_has_ended_is_not_asked_to_move_its_own_leaders() -> None:
-    async def story() -> None:
-        control = in_cluster({})
-        controller = Controller()
-        control.channel = controller  # type: ignore[assignment]
-        control.loop.has_ended, control.loop.active_id = True, ME
-        await control.hand_over()
-        assert controller.asked == []
-
-    run(story())
+async def test_a_controller_that_a_failure_has_ended_is_not_asked_to_move_its_own_leaders() -> None:
+    control = in_cluster({})
+    controller = Controller()
+    control.channel = controller  # type: ignore[assignment]
+    control.loop.has_ended, control.loop.active_id = True, ME
+    await control.hand_over()
+    assert controller.asked == []

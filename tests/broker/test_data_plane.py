@@ -17,7 +17,6 @@ from ottla.store.nodes import LogDirEventNode
 from ottla.store.port import Session
 from tests.fakes.data_side import ME, TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.fakes.virtual_loop import run
 
 BROKEN = OSError(errno.EIO, "broken")
 
@@ -29,133 +28,106 @@ async def events(side: DataSide) -> list[int]:
 
 
 @pytest.mark.spec("CTL-62")
-def test_the_controller_hears_of_a_lost_directory() -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            partition = await side.lead()
-            side.hosted.fail(partition, BROKEN)
-            await side.settle()
-            assert await events(side) == [ME]
-            assert side.hosted.offline == {TP}
-
-    run(story())
+async def test_the_controller_hears_of_a_lost_directory() -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        partition = await side.lead()
+        side.hosted.fail(partition, BROKEN)
+        await side.settle()
+        assert await events(side) == [ME]
+        assert side.hosted.offline == {TP}
 
 
-def test_rot_costs_its_partition_its_segment_and_nothing_else() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            partition, other = await side.lead(), await side.lead(TP._replace(topic="u"))
-            await side.append(b"a")
-            segment = partition.log.segments.first
-            path = segment.files.path()
-            content = bytearray(side.disk.read(path))
-            content[16] = 9  # no such format
-            side.disk.replace(path, bytes(content))
-            segment.release()
-            fault = CorruptBatch("found by a reader")
-            assert side.hosted.fail(partition, fault).code is ErrorCode.kafka_storage_error
-            side.hosted.fail(partition, fault)  # by two at once
-            await side.settle()
-            assert side.hosted.offline == {TP}
-            assert await events(side) == [ME]
-            assert not side.disk.exists(path), "it is quarantined"
-            assert len(side.directories.online) == 1
-            assert (await side.append(b"b", key=other.key)).error_code is ErrorCode.none
-
-    run(story())
+async def test_rot_costs_its_partition_its_segment_and_nothing_else() -> None:
+    async with data_side() as side:
+        partition, other = await side.lead(), await side.lead(TP._replace(topic="u"))
+        await side.append(b"a")
+        segment = partition.log.segments.first
+        path = segment.files.path()
+        content = bytearray(side.disk.read(path))
+        content[16] = 9  # no such format
+        side.disk.replace(path, bytes(content))
+        segment.release()
+        fault = CorruptBatch("found by a reader")
+        assert side.hosted.fail(partition, fault).code is ErrorCode.kafka_storage_error
+        side.hosted.fail(partition, fault)  # by two at once
+        await side.settle()
+        assert side.hosted.offline == {TP}
+        assert await events(side) == [ME]
+        assert not side.disk.exists(path), "it is quarantined"
+        assert len(side.directories.online) == 1
+        assert (await side.append(b"b", key=other.key)).error_code is ErrorCode.none
 
 
-def test_a_controller_that_cannot_be_notified_now_is_notified_later(
+async def test_a_controller_that_cannot_be_notified_now_is_notified_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            partition = await side.lead()
-            side.store.turn(Session.SUSPENDED)
-            side.hosted.fail(partition, BROKEN)
-            await side.until(side.clock.mono_ms() + 10_000)
-            side.store.reconnect()
-            await side.until(side.clock.mono_ms() + 2_000)
-            assert await events(side) == [ME]
-
-    run(story())
+    async with data_side(dirs=("/a", "/b")) as side:
+        partition = await side.lead()
+        side.store.turn(Session.SUSPENDED)
+        side.hosted.fail(partition, BROKEN)
+        await side.until(side.clock.mono_ms() + 10_000)
+        side.store.reconnect()
+        await side.until(side.clock.mono_ms() + 2_000)
+        assert await events(side) == [ME]
     assert "cannot notify the controller of the failure in log directory /a" in caplog.text
 
 
-def test_without_any_directory_left_a_broker_must_not_go_on() -> None:
-    async def story() -> None:
+async def test_without_any_directory_left_a_broker_must_not_go_on() -> None:
+    with pytest.raises(BaseExceptionGroup) as failure:
         async with data_side() as side:
             side.hosted.fail(await side.lead(), BROKEN)
             await asyncio.sleep(1)
-
-    with pytest.raises(BaseExceptionGroup) as failure:
-        run(story())
     assert failure.group_contains(NoLogDirectoryOnline)
 
 
-def test_a_stop_during_which_the_last_directory_fails_says_so() -> None:
-    async def story() -> None:
-        async with data_side(dirs=("/a", "/b")) as side:
-            await side.lead()
-            await side.append(b"a")
-            side.disk.sync_error = BROKEN
-            with pytest.raises(NoLogDirectoryOnline, match=r"/a \(broken\), /b \(broken\)"):
-                await side.data.close()
-
-    run(story())
-
-
-def test_settings_of_a_topic_reach_its_logs_and_no_others() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            other = TP._replace(topic="u")
-            one, two = await side.lead(), await side.lead(other)
-            side.config.set_topic("t", {"retention.ms": "1234"})
-            assert one.log.config.retention_ms == 1_234
-            assert two.log.config.retention_ms != 1_234
-            side.config.set_topic("t", {})
-            assert one.log.config.retention_ms == two.log.config.retention_ms
-
-    run(story())
-
-
-def test_settings_of_the_broker_reach_every_log_that_has_none_of_its_own() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            other = TP._replace(topic="u")
-            one, two = await side.lead(), await side.lead(other)
-            side.config.set_topic("t", {"retention.ms": "1234"})
-            side.config.set_cluster({"log.retention.ms": "5678"})
-            assert one.log.config.retention_ms == 1_234
-            assert two.log.config.retention_ms == 5_678
-
-    run(story())
-
-
-def test_a_clean_stop_is_marked_and_loses_nothing_to_a_power_cut() -> None:
-    async def story() -> None:
-        disk = ForgettingDisk()
-        async with data_side(disk=disk) as side:
-            await side.lead()
-            await side.append(b"a", acks=1)
+async def test_a_stop_during_which_the_last_directory_fails_says_so() -> None:
+    async with data_side(dirs=("/a", "/b")) as side:
+        await side.lead()
+        await side.append(b"a")
+        side.disk.sync_error = BROKEN
+        with pytest.raises(NoLogDirectoryOnline, match=r"/a \(broken\), /b \(broken\)"):
             await side.data.close()
-        assert disk.exists(Path("/data") / CLEAN_SHUTDOWN)
-        disk.crash(7)
-        async with data_side(disk=disk) as side:
-            partition = await side.lead(epoch=1)
-            assert partition.log.end_offset == 1
-            assert partition.log.high_watermark == 1
-            assert (await side.append(b"b")).error_code is ErrorCode.none
 
-    run(story())
+
+async def test_settings_of_a_topic_reach_its_logs_and_no_others() -> None:
+    async with data_side() as side:
+        other = TP._replace(topic="u")
+        one, two = await side.lead(), await side.lead(other)
+        side.config.set_topic("t", {"retention.ms": "1234"})
+        assert one.log.config.retention_ms == 1_234
+        assert two.log.config.retention_ms != 1_234
+        side.config.set_topic("t", {})
+        assert one.log.config.retention_ms == two.log.config.retention_ms
+
+
+async def test_settings_of_the_broker_reach_every_log_that_has_none_of_its_own() -> None:
+    async with data_side() as side:
+        other = TP._replace(topic="u")
+        one, two = await side.lead(), await side.lead(other)
+        side.config.set_topic("t", {"retention.ms": "1234"})
+        side.config.set_cluster({"log.retention.ms": "5678"})
+        assert one.log.config.retention_ms == 1_234
+        assert two.log.config.retention_ms == 5_678
+
+
+async def test_a_clean_stop_is_marked_and_loses_nothing_to_a_power_cut() -> None:
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        await side.lead()
+        await side.append(b"a", acks=1)
+        await side.data.close()
+    assert disk.exists(Path("/data") / CLEAN_SHUTDOWN)
+    disk.crash(7)
+    async with data_side(disk=disk) as side:
+        partition = await side.lead(epoch=1)
+        assert partition.log.end_offset == 1
+        assert partition.log.high_watermark == 1
+        assert (await side.append(b"b")).error_code is ErrorCode.none
 
 
 @pytest.mark.spec("REP-54")
-def test_each_kind_of_waiting_has_a_place_of_its_own() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            waiting = side.hosted.waiting
-            names = [one.name for one in (waiting.produce, waiting.fetch, waiting.delete_records)]
-            assert names == ["Produce", "Fetch", "DeleteRecords"]
-
-    run(story())
+async def test_each_kind_of_waiting_has_a_place_of_its_own() -> None:
+    async with data_side() as side:
+        waiting = side.hosted.waiting
+        names = [one.name for one in (waiting.produce, waiting.fetch, waiting.delete_records)]
+        assert names == ["Produce", "Fetch", "DeleteRecords"]

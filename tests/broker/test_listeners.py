@@ -67,78 +67,70 @@ async def answers(endpoint: Endpoint) -> bool:
 
 
 @pytest.mark.spec("CFG-006", "NET-36")
-def test_advertised_endpoints_have_the_actual_ports() -> None:
-    async def story() -> None:
-        async with listener_set() as some:
-            await some.bind(listeners("IN", "OUT"))
-            assert [(one.name, one.host) for one in some.advertised] == [
-                ("IN", HERE),
-                ("OUT", HERE),
-            ]
-            assert all(one.port > 0 for one in some.advertised)
-            assert not await answers(some.advertised[0]), "nobody is let in before it serves"
-            await some.serve()
-            assert [await answers(one) for one in some.advertised] == [True, True]
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_advertised_endpoints_have_the_actual_ports() -> None:
+    async with listener_set() as some:
+        await some.bind(listeners("IN", "OUT"))
+        assert [(one.name, one.host) for one in some.advertised] == [
+            ("IN", HERE),
+            ("OUT", HERE),
+        ]
+        assert all(one.port > 0 for one in some.advertised)
+        assert not await answers(some.advertised[0]), "nobody is let in before it serves"
+        await some.serve()
+        assert [await answers(one) for one in some.advertised] == [True, True]
 
 
 @pytest.mark.spec("CFG-006", "NET-40")
-def test_a_change_opens_what_is_new_closes_what_is_gone_and_leaves_the_rest() -> None:
-    async def story() -> None:
-        async with listener_set() as some:
-            await some.bind(listeners("IN", "OUT"))
-            await some.serve()
-            stays, goes = some.advertised
-            await some.change(listeners("IN", "PLAINTEXT"))
-            assert [one.name for one in some.advertised] == ["IN", "PLAINTEXT"]
-            assert some.advertised[0] == stays
-            assert [await answers(one) for one in (*some.advertised, goes)] == [True, True, False]
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_a_change_opens_what_is_new_closes_what_is_gone_and_leaves_the_rest() -> None:
+    async with listener_set() as some:
+        await some.bind(listeners("IN", "OUT"))
+        await some.serve()
+        stays, goes = some.advertised
+        await some.change(listeners("IN", "PLAINTEXT"))
+        assert [one.name for one in some.advertised] == ["IN", "PLAINTEXT"]
+        assert some.advertised[0] == stays
+        assert [await answers(one) for one in (*some.advertised, goes)] == [True, True, False]
 
 
 @pytest.mark.spec("CFG-006", "NET-40")
-def test_a_change_that_cannot_be_carried_out_changes_nothing() -> None:
-    async def story() -> None:
-        async with listener_set() as some:
-            await some.bind(listeners("IN"))
-            await some.serve()
-            (before,) = some.advertised
-            with socket.create_server((HERE, 0)) as taken:
-                port = taken.getsockname()[1]
-                settings = {
-                    **listener_settings("IN"),
-                    "listeners": f"OUT://{HERE}:0,IN://{HERE}:{port}",
-                }
-                with pytest.raises(UserError, match="listeners: cannot bind IN://"):
-                    await some.change(Listeners.of(BrokerConfig.parse(settings)))
-            assert some.advertised == (before,)
-            assert await answers(before)
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_a_change_that_cannot_be_carried_out_changes_nothing() -> None:
+    async with listener_set() as some:
+        await some.bind(listeners("IN"))
+        await some.serve()
+        (before,) = some.advertised
+        with socket.create_server((HERE, 0)) as taken:
+            port = taken.getsockname()[1]
+            settings = {
+                **listener_settings("IN"),
+                "listeners": f"OUT://{HERE}:0,IN://{HERE}:{port}",
+            }
+            with pytest.raises(UserError, match="listeners: cannot bind IN://"):
+                await some.change(Listeners.of(BrokerConfig.parse(settings)))
+        assert some.advertised == (before,)
+        assert await answers(before)
 
 
 @pytest.mark.spec("CFG-006", "NET-40")
-def test_listeners_follow_the_settings_and_are_advertised() -> None:
-    async def story() -> None:
-        config, published = (
-            DynamicConfig(listener_settings("IN")),
-            asyncio.Queue[tuple[Endpoint, ...]](),
-        )
-        async with listener_set() as some, asyncio.TaskGroup() as tasks:
-            await some.bind(Listeners.of(config.current))
-            following = tasks.create_task(some.apply_changes(config, published.put))
-            await asyncio.sleep(0)
-            config.set_broker({"num.io.threads": "9"})
-            config.set_broker({"listeners": listener_settings("IN", "OUT")["listeners"]})
-            assert [one.name for one in await published.get()] == ["IN", "OUT"]
-            config.set_broker({"listeners": listener_settings("IN")["listeners"]})
-            assert [one.name for one in await published.get()] == ["IN"]
-            assert published.empty(), "a change of something else is not published"
-            following.cancel()
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_listeners_follow_the_settings_and_are_advertised() -> None:
+    config, published = (
+        DynamicConfig(listener_settings("IN")),
+        asyncio.Queue[tuple[Endpoint, ...]](),
+    )
+    async with listener_set() as some, asyncio.TaskGroup() as tasks:
+        await some.bind(Listeners.of(config.current))
+        following = tasks.create_task(some.apply_changes(config, published.put))
+        await asyncio.sleep(0)
+        config.set_broker({"num.io.threads": "9"})
+        config.set_broker({"listeners": listener_settings("IN", "OUT")["listeners"]})
+        assert [one.name for one in await published.get()] == ["IN", "OUT"]
+        config.set_broker({"listeners": listener_settings("IN")["listeners"]})
+        assert [one.name for one in await published.get()] == ["IN"]
+        assert published.empty(), "a change of something else is not published"
+        following.cancel()
 
 
 def alter(line: Line, *names: str) -> int:

@@ -2,138 +2,91 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from random import Random
 from uuid import UUID
 
 import pytest
 
-from ottla.broker.log_tasks import CHUNK, Parallelism, load
+from ottla.broker.log_tasks import CHUNK, load
 from ottla.config.dynamic import DynamicConfig
-from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.names import DirectoryKind, name_of
-from ottla.model.ids import BrokerId, TopicPartition
-from ottla.replica.environment import ThreadPool
+from ottla.model.ids import TopicPartition
+from tests.broker.log_directories import filled, loaded, opened, two_threads
 from tests.fakes.data_side import TP, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.fakes.inline_pool import InlinePool
-from tests.fakes.virtual_loop import LoopClock, run
 from tests.log.hosting import values
 
 
-def opened(disk: ForgettingDisk, *dirs: str) -> LogDirectories:
-    paths = [Path(one) for one in dirs or ("/data",)]
-    directories = LogDirectories(paths, disk, LoopClock(), Random(1))
-    directories.open()
-    directories.claim(BrokerId(0), "cluster")
-    return directories
-
-
-async def filled(count: int, dirs: tuple[str, ...] = ("/data",)) -> ForgettingDisk:
-    disk = ForgettingDisk()
-    async with data_side(disk=disk, dirs=dirs) as side:
-        for index in range(count):
-            key = TopicPartition("t", index)
-            await side.lead(key)
-            await side.append(b"%d" % index, key=key)
-    disk.kill()
-    return disk
-
-
-def two_threads() -> Parallelism:
-    return Parallelism(ThreadPool(asyncio.get_running_loop(), InlinePool()), 2, LoopClock())
-
-
-async def loaded(directories: LogDirectories) -> list[TopicPartition]:
-    return await load(directories, DynamicConfig({}), two_threads())
-
-
 @pytest.mark.spec("LOG-35")
-def test_every_partition_is_open_afterwards() -> None:
-    async def story() -> None:
-        disk = await filled(2 * CHUNK + 3, ("/a", "/b"))
-        directories = opened(disk, "/a", "/b")
-        assert await loaded(directories) == []
-        assert len(directories.logs) == 2 * CHUNK + 3
-        log = directories.get(TopicPartition("t", 7))
-        assert log is not None
-        assert values(log) == [b"7"]
-
-    run(story())
+async def test_every_partition_is_open_afterwards() -> None:
+    disk = await filled(2 * CHUNK + 3, ("/a", "/b"))
+    directories = opened(disk, "/a", "/b")
+    assert await loaded(directories) == []
+    assert len(directories.logs) == 2 * CHUNK + 3
+    log = directories.get(TopicPartition("t", 7))
+    assert log is not None
+    assert values(log) == [b"7"]
 
 
-def test_topics_are_loaded_under_their_own_settings() -> None:
-    async def story() -> None:
-        directories = opened(await filled(1))
-        config = DynamicConfig({})
-        config.set_topic("t", {"retention.ms": "1234"})
-        await load(directories, config, two_threads())
-        log = directories.get(TP)
-        assert log is not None
-        assert log.config.retention_ms == 1_234
-
-    run(story())
+async def test_topics_are_loaded_under_their_own_settings() -> None:
+    directories = opened(await filled(1))
+    config = DynamicConfig({})
+    config.set_topic("t", {"retention.ms": "1234"})
+    await load(directories, config, two_threads())
+    log = directories.get(TP)
+    assert log is not None
+    assert log.config.retention_ms == 1_234
 
 
-def test_a_corrupt_partition_stays_offline_and_the_rest_are_served(
+async def test_a_corrupt_partition_stays_offline_and_the_rest_are_served(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story() -> None:
-        disk = ForgettingDisk()
-        async with data_side({"flush.before.ack": "all"}, disk=disk) as side:
-            for index in range(2):
-                key = TopicPartition("t", index)
-                partition = await side.lead(key)
-                for value in (b"a", b"b"):
-                    await side.append(value, key=key, acks=-1)
-            for write in side.directories.checkpoints.recovery_points():
-                write.run()
-            path = partition.log.segments.first.files.path()
-        content = bytearray(disk.read(path))
-        content[65] ^= 1
-        disk.replace(path, bytes(content))
-        disk.kill()
-        directories = opened(disk)
-        assert await loaded(directories) == [TopicPartition("t", 1)]
-        assert set(directories.logs) == {TP}
-        assert set(directories.quarantined) == {TopicPartition("t", 1)}
-
-    run(story())
+    disk = ForgettingDisk()
+    async with data_side({"flush.before.ack": "all"}, disk=disk) as side:
+        for index in range(2):
+            key = TopicPartition("t", index)
+            partition = await side.lead(key)
+            for value in (b"a", b"b"):
+                await side.append(value, key=key, acks=-1)
+        for write in side.directories.checkpoints.recovery_points():
+            write.run()
+        path = partition.log.segments.first.files.path()
+    content = bytearray(disk.read(path))
+    content[65] ^= 1
+    disk.replace(path, bytes(content))
+    disk.kill()
+    directories = opened(disk)
+    assert await loaded(directories) == [TopicPartition("t", 1)]
+    assert set(directories.logs) == {TP}
+    assert set(directories.quarantined) == {TopicPartition("t", 1)}
     assert "partition t-1 stays offline" in caplog.text
 
 
-def test_a_corrupt_copy_in_the_making_costs_only_the_copy(
+async def test_a_corrupt_copy_in_the_making_costs_only_the_copy(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story() -> None:
-        disk = await filled(1, ("/a", "/b"))
-        copy = Path(f"/b/{name_of(TP, DirectoryKind.FUTURE, UUID(int=5))}")
-        disk.mkdir(copy)
-        disk.replace(copy / f"{0:020d}.log.quarantined", b"")
-        directories = opened(disk, "/a", "/b")
-        assert await loaded(directories) == []
-        assert set(directories.logs) == {TP}
-        for removal in directories.removals.due():
-            removal.run()
-        assert not disk.exists(copy)
-
-    run(story())
+    disk = await filled(1, ("/a", "/b"))
+    copy = Path(f"/b/{name_of(TP, DirectoryKind.FUTURE, UUID(int=5))}")
+    disk.mkdir(copy)
+    disk.replace(copy / f"{0:020d}.log.quarantined", b"")
+    directories = opened(disk, "/a", "/b")
+    assert await loaded(directories) == []
+    assert set(directories.logs) == {TP}
+    for removal in directories.removals.due():
+        removal.run()
+    assert not disk.exists(copy)
     assert "removing the unfinished copy of t-0" in caplog.text
 
 
-def test_a_directory_that_cannot_be_read_costs_only_itself() -> None:
-    async def story() -> None:
-        disk = await filled(4, ("/a", "/b"))
-        directories = opened(disk, "/a", "/b")
-        lost = []
-        directories.on_failure = lambda directory, _: lost.append(str(directory.path))
-        folder = next(name for name in disk.list(Path("/b")) if name.startswith("t-"))
-        disk.remove_tree(Path("/b") / folder)
-        disk.open_append(Path("/b") / folder)  # a file where a folder should be
-        assert await loaded(directories) == []
-        assert lost == ["/b"]
-        assert [str(one.path) for one in directories.online] == ["/a"]
-        assert len(directories.logs) == 2
-
-    run(story())
+async def test_a_directory_that_cannot_be_read_costs_only_itself() -> None:
+    disk = await filled(4, ("/a", "/b"))
+    directories = opened(disk, "/a", "/b")
+    lost = []
+    directories.on_failure = lambda directory, _: lost.append(str(directory.path))
+    folder = next(name for name in disk.list(Path("/b")) if name.startswith("t-"))
+    disk.remove_tree(Path("/b") / folder)
+    disk.open_append(Path("/b") / folder)  # a file where a folder should be
+    assert await loaded(directories) == []
+    assert lost == ["/b"]
+    assert [str(one.path) for one in directories.online] == ["/a"]
+    assert len(directories.logs) == 2

@@ -21,7 +21,7 @@ from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import Store, StoreUnavailable
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.inline_pool import InlinePool
-from tests.fakes.virtual_loop import LoopClock, run
+from tests.fakes.virtual_loop import LoopClock
 
 NODE, CLUSTER = MemoryStore(Ensemble()), MemoryStore(Ensemble())
 ON_ZOOKEEPER = BrokerConfig.parse({"zookeeper.connect": "zk1:2181,zk2:2181/ottla"})
@@ -44,14 +44,14 @@ def test_one_node_keeps_them_in_its_first_directory_and_a_cluster_on_zookeeper()
     directories.release()
 
 
-def test_a_store_that_cannot_be_opened_is_named() -> None:
+async def test_a_store_that_cannot_be_opened_is_named() -> None:
     class Silent(MemoryStore):
         async def start(self) -> None:
             raise StoreUnavailable(110, "no reply")
 
     silent: Store = Silent(Ensemble())
     with pytest.raises(UserError, match="metadata store unavailable: over there: no reply"):
-        run(open_store(MetadataStoreChoice(silent, "over there")))
+        await open_store(MetadataStoreChoice(silent, "over there"))
 
 
 class Blinking:
@@ -68,19 +68,19 @@ class Blinking:
         return "done"
 
 
-def test_a_start_survives_lost_connections_within_the_connection_timeout() -> None:
+async def test_a_start_survives_lost_connections_within_the_connection_timeout() -> None:
     config = BrokerConfig.parse(
         {"zookeeper.connect": "zk:2181", "zookeeper.connection.timeout.ms": "3000"}
     )
     short, long = Blinking(5), Blinking(10_000)
-    assert run(retry_store_reads(short.step, LoopClock(), config)) == "done"
+    assert await retry_store_reads(short.step, LoopClock(), config) == "done"
     with pytest.raises(StoreUnavailable):
-        run(retry_store_reads(long.step, LoopClock(), config))
+        await retry_store_reads(long.step, LoopClock(), config)
     assert long.calls == 7, "for 3 s, every half second"
 
 
-def test_what_the_embedded_store_cannot_do_is_not_tried_again() -> None:
+async def test_what_the_embedded_store_cannot_do_is_not_tried_again() -> None:
     broken = Blinking(1)
     with pytest.raises(StoreUnavailable):
-        run(retry_store_reads(broken.step, LoopClock(), BrokerConfig()))
+        await retry_store_reads(broken.step, LoopClock(), BrokerConfig())
     assert broken.calls == 1

@@ -75,57 +75,51 @@ async def ask(port: int, request: bytes) -> bytes:
 
 
 @pytest.mark.spec("MON-01")
-def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> None:
-    async def story() -> None:
-        registry = a_registry()
-        exposition = MetricsServer(registry, SystemClock())
-        port = await exposition.start("", 0)
-        try:
-            head, _, body = (await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")).partition(
-                b"\r\n\r\n"
-            )
-            assert head.startswith(b"HTTP/1.1 200 OK")
-            assert f"Content-Length: {len(body)}".encode() in head
-            assert body == render(registry)
-            head, _, body = (await ask(port, b"HEAD / HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
-            assert (head[:15], body) == (b"HTTP/1.1 200 OK", b"")
-            assert b" 405 " in await ask(port, b"POST / HTTP/1.1\r\n\r\n")
-            assert await ask(port, b"x" * 100_000) == b"", "endless heads are cut off"
-        finally:
-            await exposition.stop()
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> None:
+    registry = a_registry()
+    exposition = MetricsServer(registry, SystemClock())
+    port = await exposition.start("", 0)
+    try:
+        head, _, body = (await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK")
+        assert f"Content-Length: {len(body)}".encode() in head
+        assert body == render(registry)
+        head, _, body = (await ask(port, b"HEAD / HTTP/1.1\r\n\r\n")).partition(b"\r\n\r\n")
+        assert (head[:15], body) == (b"HTTP/1.1 200 OK", b"")
+        assert b" 405 " in await ask(port, b"POST / HTTP/1.1\r\n\r\n")
+        assert await ask(port, b"x" * 100_000) == b"", "endless heads are cut off"
+    finally:
+        await exposition.stop()
 
 
-def test_others_have_their_turn_between_metrics_of_two_names() -> None:
-    async def story() -> None:
-        registry = Registry()
-        seen: list[int] = []
-        turns = 0
+@pytest.mark.real_loop
+async def test_others_have_their_turn_between_metrics_of_two_names() -> None:
+    registry = Registry()
+    seen: list[int] = []
+    turns = 0
 
-        def read() -> float:
-            seen.append(turns)
-            return 0.0
+    def read() -> float:
+        seen.append(turns)
+        return 0.0
 
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
 
-        for name in ("first", "second", "third"):
-            registry.gauge(name, "Read.", read)
-        exposition = MetricsServer(registry, SystemClock())
-        port = await exposition.start("", 0)
-        counting = asyncio.ensure_future(count())
-        try:
-            await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")
-        finally:
-            counting.cancel()
-            await exposition.stop()
-        assert len(set(seen)) == 3
-
-    asyncio.run(story())
+    for name in ("first", "second", "third"):
+        registry.gauge(name, "Read.", read)
+    exposition = MetricsServer(registry, SystemClock())
+    port = await exposition.start("", 0)
+    counting = asyncio.ensure_future(count())
+    try:
+        await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n")
+    finally:
+        counting.cancel()
+        await exposition.stop()
+    assert len(set(seen)) == 3
 
 
 class Counted:
@@ -147,62 +141,56 @@ async def a_moment() -> None:
 GET = b"GET /metrics HTTP/1.1\r\n\r\n"
 
 
-def test_whoever_asks_within_a_second_gets_the_same_page() -> None:
-    async def story() -> None:
-        counted, clock = Counted(), ManualClock(1_000)
-        exposition = MetricsServer(counted.registry, clock)
-        port = await exposition.start("127.0.0.1", 0)
-        try:
-            together = await asyncio.gather(*(ask(port, GET) for _ in range(5)))
-            assert len(set(together)) == 1
-            assert counted.reads == 1
-            clock.ns += (PAGE_MS - 1) * 1_000_000
-            assert await ask(port, GET) == together[0]
-            clock.ns += 1_000_000
-            assert await ask(port, GET) != together[0]
-            assert counted.reads == 2
-        finally:
-            await exposition.stop()
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_whoever_asks_within_a_second_gets_the_same_page() -> None:
+    counted, clock = Counted(), ManualClock(1_000)
+    exposition = MetricsServer(counted.registry, clock)
+    port = await exposition.start("127.0.0.1", 0)
+    try:
+        together = await asyncio.gather(*(ask(port, GET) for _ in range(5)))
+        assert len(set(together)) == 1
+        assert counted.reads == 1
+        clock.ns += (PAGE_MS - 1) * 1_000_000
+        assert await ask(port, GET) == together[0]
+        clock.ns += 1_000_000
+        assert await ask(port, GET) != together[0]
+        assert counted.reads == 2
+    finally:
+        await exposition.stop()
 
 
-def test_so_many_are_answered_a_second_and_others_wait() -> None:
-    async def story() -> None:
-        exposition = MetricsServer(Counted().registry, SystemClock())
-        port = await exposition.start("127.0.0.1", 0)
-        more = 6
-        try:
-            began = time.monotonic()
-            responses = (ask(port, GET) for _ in range(RESPONSES_PER_SECOND + more))
-            assert all(await asyncio.gather(*responses))
-            took = time.monotonic() - began
-        finally:
-            await exposition.stop()
-        assert took >= (more - 1) / RESPONSES_PER_SECOND
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_so_many_are_answered_a_second_and_others_wait() -> None:
+    exposition = MetricsServer(Counted().registry, SystemClock())
+    port = await exposition.start("127.0.0.1", 0)
+    more = 6
+    try:
+        began = time.monotonic()
+        responses = (ask(port, GET) for _ in range(RESPONSES_PER_SECOND + more))
+        assert all(await asyncio.gather(*responses))
+        took = time.monotonic() - began
+    finally:
+        await exposition.stop()
+    assert took >= (more - 1) / RESPONSES_PER_SECOND
 
 
-def test_connections_beyond_the_limit_are_closed_and_places_are_given_back() -> None:
-    async def story() -> None:
-        exposition = MetricsServer(Counted().registry, SystemClock())
-        port = await exposition.start("127.0.0.1", 0)
-        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)]
-        try:
-            while exposition._connections < CONNECTIONS_MAX:
-                await a_moment()
-            with suppress(ConnectionResetError):
-                assert await ask(port, GET) == b""
-            for _, writer in silent:
-                writer.close()
-            while exposition._connections:
-                await a_moment()
-            assert await ask(port, GET)
-        finally:
-            await exposition.stop()
-
-    asyncio.run(story())
+@pytest.mark.real_loop
+async def test_connections_beyond_the_limit_are_closed_and_places_are_given_back() -> None:
+    exposition = MetricsServer(Counted().registry, SystemClock())
+    port = await exposition.start("127.0.0.1", 0)
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)]
+    try:
+        while exposition._connections < CONNECTIONS_MAX:
+            await a_moment()
+        with suppress(ConnectionResetError):
+            assert await ask(port, GET) == b""
+        for _, writer in silent:
+            writer.close()
+        while exposition._connections:
+            await a_moment()
+        assert await ask(port, GET)
+    finally:
+        await exposition.stop()
 
 
 def test_a_page_of_many_numbers_is_made_in_pieces_and_is_the_same() -> None:

@@ -12,7 +12,6 @@ from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import Session
 from tests.coordinator.txn.rig import ID, OTHER_TP, TxnSide, txn_side
 from tests.fakes.data_side import TP
-from tests.fakes.virtual_loop import run
 
 E = ErrorCode
 
@@ -53,32 +52,26 @@ async def unknown_partition(rig: TxnSide) -> ErrorCode:
         ),
     ],
 )
-def test_a_setting_decides(setting: str, value: str, asked: object, code: ErrorCode) -> None:
-    async def story() -> None:
-        async with txn_side({setting: value}) as rig:
-            assert await asked(rig) is code  # type: ignore[operator]
-
-    run(story())
+async def test_a_setting_decides(setting: str, value: str, asked: object, code: ErrorCode) -> None:
+    async with txn_side({setting: value}) as rig:
+        assert await asked(rig) is code  # type: ignore[operator]
 
 
 @pytest.mark.spec("CFG-074", "TXN-42", "TXN-43")
-def test_intervals_say_how_soon_things_are_looked_for() -> None:
-    async def story() -> None:
-        settings = {
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
-            "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
-            "transactional.id.expiration.ms": "5000",
-        }
-        async with txn_side(settings) as rig:
-            me = await rig.init(timeout_ms=1_000)
-            await rig.add(me)
-            await rig.side.until(1_300)
-            assert (await rig.txns.describe(ID)).state.label == "CompleteAbort"
-            await rig.side.until(7_000)
-            gone = rig.txns.describe(ID)
-            assert await rig.refusal(gone) is E.transactional_id_not_found
-
-    run(story())
+async def test_intervals_say_how_soon_things_are_looked_for() -> None:
+    settings = {
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+        "transactional.id.expiration.ms": "5000",
+    }
+    async with txn_side(settings) as rig:
+        me = await rig.init(timeout_ms=1_000)
+        await rig.add(me)
+        await rig.side.until(1_300)
+        assert (await rig.txns.describe(ID)).state.label == "CompleteAbort"
+        await rig.side.until(7_000)
+        gone = rig.txns.describe(ID)
+        assert await rig.refusal(gone) is E.transactional_id_not_found
 
 
 async def test_no_partition_counts_as_deleted_unless_the_store_says_so() -> None:

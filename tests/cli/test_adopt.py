@@ -5,46 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from random import Random
-from uuid import UUID
 
 import pytest
 
 import ottla
 from ottla.cli.main import run
-from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.files import RealDisk
-from ottla.log.recovery.startup_scan import StartupScan
-from ottla.model.ids import BrokerId, TopicPartition
 from ottla.store import paths
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.nodes import ConfigNode, TopicNode
 from ottla.store.sqlite_database import FILE_NAME, SqliteDatabase
 from ottla.testing import Broker
-from tests.fakes.manual_time import ManualClock
-from tests.log.hosting import CONFIG, write
-
-TOPIC_ID = UUID(int=77)
-# As Kafka 4 in KRaft mode writes it.
-META = (
-    "cluster.id=MkU3OEVBNTcwNTJENDM2Qg\ndirectory.id=tpx8pd1IQDqJwMfGzXj6GA\nnode.id=1\nversion=1\n"
-)
+from tests.cli.kafka_data import TOPIC_ID, write_kafka_data
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data directory as a stopped Kafka leaves it."""
-    path = tmp_path / "kafka"
-    directories = LogDirectories([path], RealDisk(), ManualClock(1_000), Random(1))
-    directories.open()
-    directories.claim(BrokerId(1), "unused")
-    StartupScan(directories).ready()
-    for number in range(2):
-        write(directories.create(TopicPartition("orders", number), TOPIC_ID, CONFIG), b"a", b"b")
-    directories.close()
-    (path / "meta.properties").write_text(META)
-    (path / "__cluster_metadata-0").mkdir()
-    return path
+    return write_kafka_data(tmp_path)
+
+
+# As Kafka 4 in KRaft mode writes it.
 
 
 def contents(path: Path) -> dict[str, bytes]:

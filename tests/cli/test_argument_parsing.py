@@ -76,6 +76,7 @@ def test_a_topic_may_have_its_partitions_with_it() -> None:
     ("call", "said"),
     [
         (lambda: moment_ms("--at", "yesterday", NOW), "--at 'yesterday': expected a time"),
+        (lambda: offset_spec("--from", "start", NOW), "ago, or one of earliest, latest, max"),
         (lambda: duration_ms("--older-than", "5 weeks"), "--older-than '5 weeks': expected"),
         (lambda: topic_partitions("TOPIC", "orders:x"), "TOPIC 'orders:x': expected TOPIC"),
         (lambda: topic_partitions("TOPIC", ":1"), "TOPIC ':1': expected TOPIC"),

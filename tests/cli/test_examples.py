@@ -24,8 +24,8 @@ from ottla.cli.serve import parse_options
 from ottla.client.admin import NewTopic
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.testing import Broker
+from tests.cli.kafka_data import write_kafka_data
 from tests.cli.ottla_program import Run
-from tests.cli.test_adopt import data as kafka_data
 
 ELSEWHERE = "pipeline"  # Spark takes its time to start: tests of its own run those
 OF_CLUSTERS = {
@@ -106,7 +106,7 @@ def stage(
             staging = Profiles({}, None).added("staging", {SERVERS: "kafka1:9092"})
             save(file_path(os.environ), staging)
         if command.words == ("adopt",):
-            written = kafka_data.__wrapped__(tmp_path)  # type: ignore[attr-defined]
+            written = write_kafka_data(tmp_path)
             written.rename(tmp_path / "kafka-logs")
             Path("settings.json").write_text(json.dumps({"orders": {"retention.ms": "-1"}}))
 

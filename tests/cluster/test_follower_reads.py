@@ -14,7 +14,7 @@ import ottla
 from ottla.config.replication import RACK_AWARE_SELECTOR
 from tests.cluster.load import produce
 from tests.cluster.process import BrokerProcess, wait_for
-from tests.cluster.test_replication import create, everyone, in_sync
+from tests.cluster.replicated_topics import create, everyone, in_sync
 from tests.store.zookeeper_server import Server, zookeeper_server
 from tools import kafka_cache
 from tools.nodes import free_ports

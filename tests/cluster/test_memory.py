@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -22,10 +23,11 @@ from tests.cluster.memory_use import rss_after_first_record
 from tests.cluster.process import BrokerProcess, wait_for
 
 MIB = 1 << 20
-JOIN_GROUP, FIND_COORDINATOR = 11, 10
+OFFSET_COMMIT, JOIN_GROUP, FIND_COORDINATOR = 8, 11, 10
 LIMIT = 512 * MIB
 REQUESTS = LIMIT // 4
 GROUPS = LIMIT // 8
+OFFSETS = LIMIT // 16
 SLACK = 80 * MIB
 """What is copied on its way, and what the allocator keeps for next time."""
 
@@ -155,3 +157,35 @@ def test_members_with_megabytes_of_metadata_are_refused_and_ordinary_ones_are_no
             assert joined(line.receive()).error_code is ErrorCode.none
         assert watched.most - before < GROUPS + SLACK
         assert broker.said.count("refused a member with") >= 1
+
+
+def test_offsets_of_ever_more_groups_are_refused_and_those_of_known_groups_are_not(
+    tmp_path: Path,
+) -> None:
+    partitions, groups = 200, 100
+
+    def commit(line: Line, group: str, metadata: str) -> Counter[ErrorCode]:
+        offsets = [
+            {"partition_index": index, "committed_offset": 1, "committed_metadata": metadata}
+            for index in range(partitions)
+        ]
+        topics = [{"name": "wide", "partitions": offsets}]
+        reply = line.ask(
+            OFFSET_COMMIT, 7, group_id=group, generation_id_or_member_epoch=-1, member_id="",
+            topics=topics,
+        )  # fmt: skip
+        return Counter(part.error_code for part in reply.topics[0].partitions)
+
+    with small_broker(tmp_path) as broker, Line(broker.address, 60) as line:
+        create_topics(line, ["wide"], partitions)
+        wait_for(lambda: has_groups(broker), what="groups")
+        before = rss_after_first_record(broker)
+        with Watched(broker) as watched:
+            codes = [commit(line, f"group-{number}", "m" * 4_000) for number in range(groups)]
+        assert codes[0] == {ErrorCode.none: partitions}
+        assert codes[-1] == {ErrorCode.invalid_commit_offset_size: partitions}
+        accepted = sum(code[ErrorCode.none] for code in codes)
+        assert accepted * 4_000 < OFFSETS < (accepted + partitions) * 4_300
+        assert commit(line, "group-0", "n" * 4_000) == {ErrorCode.none: partitions}
+        assert watched.most - before < OFFSETS + SLACK
+        assert broker.said.count("refused an offset of a further partition") >= 1

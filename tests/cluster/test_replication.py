@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from tests.cluster.load import produce, values
 from tests.cluster.process import BrokerProcess, wait_for
+from tests.cluster.replicated_topics import create, everyone, in_sync
 from tests.store.zookeeper_server import Server, zookeeper_server
 
 SETTINGS = {
@@ -45,23 +44,6 @@ def brokers(server: Server, tmp_path: Path) -> Iterator[list[BrokerProcess]]:
             )
             for number in range(3)
         ]
-
-
-def everyone(brokers: list[BrokerProcess]) -> str:
-    return ",".join(broker.address for broker in brokers)
-
-
-def create(address: str, topic: str, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": address})
-    [made] = admin.create_topics([NewTopic(topic, partitions, 3)]).values()
-    made.result(30)
-
-
-def in_sync(address: str, topic: str) -> dict[int, tuple[int, list[int]]]:
-    """Leader and in-sync replicas of each partition."""
-    found = AdminClient({"bootstrap.servers": address}).list_topics(topic, timeout=10)
-    partitions = found.topics[topic].partitions
-    return {number: (each.leader, sorted(each.isrs)) for number, each in partitions.items()}
 
 
 @pytest.mark.spec("REP-21", "REP-23", "REP-24")

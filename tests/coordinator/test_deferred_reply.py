@@ -8,7 +8,6 @@ import pytest
 
 from ottla.coordinator.deferred_reply import Commit, DeferredReply, all_of, committed
 from ottla.model.errors import ErrorCode, KafkaError
-from tests.fakes.virtual_loop import run
 
 E = ErrorCode
 
@@ -44,22 +43,19 @@ def test_it_is_settled_once() -> None:
         pending.settle(2)
 
 
-def test_it_can_be_awaited_and_whoever_gives_up_disturbs_nobody() -> None:
-    async def story() -> None:
-        pending = DeferredReply[int]()
+async def test_it_can_be_awaited_and_whoever_gives_up_disturbs_nobody() -> None:
+    pending = DeferredReply[int]()
 
-        async def wait() -> int:
-            return await pending
+    async def wait() -> int:
+        return await pending
 
-        patient, gone = (asyncio.ensure_future(wait()) for _ in range(2))
-        await asyncio.sleep(0)
-        gone.cancel()
-        pending.settle(3)
-        assert await patient == 3
-        assert await wait() == 3
-        assert gone.cancelled()
-
-    run(story())
+    patient, gone = (asyncio.ensure_future(wait()) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    pending.settle(3)
+    assert await patient == 3
+    assert await wait() == 3
+    assert gone.cancelled()
 
 
 def test_several_are_committed_with_the_last_of_them_or_refused_by_the_first_refusal() -> None:
@@ -77,15 +73,12 @@ def test_several_are_committed_with_the_last_of_them_or_refused_by_the_first_ref
         assert heard == [expected]
 
 
-def test_a_refusal_is_raised_to_whoever_awaits_the_commit() -> None:
-    async def story() -> None:
-        await committed(None)
-        good, bad = Commit(), Commit()
-        good.settle(E.none)
-        bad.settle(E.not_coordinator)
-        await committed(good)
-        with pytest.raises(KafkaError) as refused:
-            await committed(bad)
-        assert refused.value.code is E.not_coordinator
-
-    run(story())
+async def test_a_refusal_is_raised_to_whoever_awaits_the_commit() -> None:
+    await committed(None)
+    good, bad = Commit(), Commit()
+    good.settle(E.none)
+    bad.settle(E.not_coordinator)
+    await committed(good)
+    with pytest.raises(KafkaError) as refused:
+        await committed(bad)
+    assert refused.value.code is E.not_coordinator

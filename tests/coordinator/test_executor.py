@@ -19,7 +19,6 @@ from ottla.protocol.records.batch import walk
 from ottla.protocol.records.record import Record, read_records
 from tests.coordinator.txn.rig import ID, STATE, TxnSide, txn_side
 from tests.fakes.data_side import TP, data_side
-from tests.fakes.virtual_loop import run
 
 
 def batches(log: Log) -> list[list[Record]]:
@@ -52,80 +51,63 @@ async def one_committed(rig: TxnSide) -> Producer:
 BEFORE = [[TxnState.EMPTY], [TxnState.ONGOING], [TxnState.PREPARE_COMMIT]]
 
 
-def test_what_is_written_lazily_stands_in_front_of_what_comes_next() -> None:
-    async def story() -> None:
-        async with txn_side() as rig:
-            me = await one_committed(rig)
-            assert written(rig) == BEFORE
-            await rig.add(me)
-            assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT, TxnState.ONGOING]]
-            await rig.side.until(10_000)
-            assert len(written(rig)) == 4, "and it is written once"
-
-    run(story())
+async def test_what_is_written_lazily_stands_in_front_of_what_comes_next() -> None:
+    async with txn_side() as rig:
+        me = await one_committed(rig)
+        assert written(rig) == BEFORE
+        await rig.add(me)
+        assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT, TxnState.ONGOING]]
+        await rig.side.until(10_000)
+        assert len(written(rig)) == 4, "and it is written once"
 
 
-def test_what_is_written_lazily_is_written_soon_if_nothing_comes() -> None:
-    async def story() -> None:
-        async with txn_side() as rig:
-            await one_committed(rig)
-            await rig.side.until(DEFER_MS)
-            assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
-
-    run(story())
+async def test_what_is_written_lazily_is_written_soon_if_nothing_comes() -> None:
+    async with txn_side() as rig:
+        await one_committed(rig)
+        await rig.side.until(DEFER_MS)
+        assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
 
 
-def test_a_broker_that_stops_owes_nothing() -> None:
-    async def story() -> None:
-        async with txn_side() as rig:
-            await one_committed(rig)
-            rig.parts.runtime.close()
-            assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
-
-    run(story())
+async def test_a_broker_that_stops_owes_nothing() -> None:
+    async with txn_side() as rig:
+        await one_committed(rig)
+        rig.parts.runtime.close()
+        assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
 
 
-def test_what_could_not_be_written_is_still_owed() -> None:
-    async def story() -> None:
-        async with txn_side() as rig:
-            await one_committed(rig)
-            topic = STATE.topic
-            rig.side.config.set_topic(topic, {"max.message.bytes": "70"})
-            await rig.side.until(10 * DEFER_MS)
-            assert written(rig) == BEFORE
-            rig.side.config.set_topic(topic, {})
-            await rig.side.until(20 * DEFER_MS)
-            assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
-
-    run(story())
+async def test_what_could_not_be_written_is_still_owed() -> None:
+    async with txn_side() as rig:
+        await one_committed(rig)
+        topic = STATE.topic
+        rig.side.config.set_topic(topic, {"max.message.bytes": "70"})
+        await rig.side.until(10 * DEFER_MS)
+        assert written(rig) == BEFORE
+        rig.side.config.set_topic(topic, {})
+        await rig.side.until(20 * DEFER_MS)
+        assert written(rig) == [*BEFORE, [TxnState.COMPLETE_COMMIT]]
 
 
-def test_what_is_owed_is_written_in_several_batches_where_one_cannot_hold_it() -> None:
-    async def story() -> None:
-        async with txn_side({"flush.before.ack": "all"}) as rig:
-            ids = [f"tx{number}" for number in range(6)]
-            who = {id: await rig.init(id) for id in ids}
-            for id in ids:
-                await rig.txns.add(id, who[id], frozenset({TP}))
-            rig.side.pool.held = True  # so that all are decided before the first is completed
-            ends = [
-                asyncio.ensure_future(rig.txns.end(id, EndRequest(who[id], True))) for id in ids
-            ]
-            await rig.side.settle()
-            rig.side.pool.held = False
-            rig.side.pool.run_all()
-            await asyncio.gather(*ends)
-            before = len(written(rig))
-            rig.side.config.set_topic(STATE.topic, {"max.message.bytes": "250"})
-            await rig.txns.add(ids[0], who[ids[0]], frozenset({TP}))
-            owed = written(rig)[before:]
-            assert len(owed) > 1
-            assert [state for batch in owed for state in batch] == [
-                *[TxnState.COMPLETE_COMMIT] * 6,
-                TxnState.ONGOING,
-            ]
-
-    run(story())
+async def test_what_is_owed_is_written_in_several_batches_where_one_cannot_hold_it() -> None:
+    async with txn_side({"flush.before.ack": "all"}) as rig:
+        ids = [f"tx{number}" for number in range(6)]
+        who = {id: await rig.init(id) for id in ids}
+        for id in ids:
+            await rig.txns.add(id, who[id], frozenset({TP}))
+        rig.side.pool.held = True  # so that all are decided before the first is completed
+        ends = [asyncio.ensure_future(rig.txns.end(id, EndRequest(who[id], True))) for id in ids]
+        await rig.side.settle()
+        rig.side.pool.held = False
+        rig.side.pool.run_all()
+        await asyncio.gather(*ends)
+        before = len(written(rig))
+        rig.side.config.set_topic(STATE.topic, {"max.message.bytes": "250"})
+        await rig.txns.add(ids[0], who[ids[0]], frozenset({TP}))
+        owed = written(rig)[before:]
+        assert len(owed) > 1
+        assert [state for batch in owed for state in batch] == [
+            *[TxnState.COMPLETE_COMMIT] * 6,
+            TxnState.ONGOING,
+        ]
 
 
 class Excitable:
@@ -140,30 +122,27 @@ class Excitable:
         self.on_replay(what)
 
 
-def test_what_a_replay_sets_off_stands_behind_it_and_nothing_is_written_twice() -> None:
-    async def story() -> None:
-        async with data_side() as side:
-            partition = await side.lead(STATE)
-            shard = Excitable()
-            owned = OwnedShard(partition, shard)  # type: ignore[type-var]
-            timers = Timers(side.clock, asyncio.get_running_loop())
-            topic_log = InternalTopicLog(side.hosted, timeout_ms=1_000)
-            executor = Executor[Any](topic_log, timers, side.clock, lambda _: True)
+async def test_what_a_replay_sets_off_stands_behind_it_and_nothing_is_written_twice() -> None:
+    async with data_side() as side:
+        partition = await side.lead(STATE)
+        shard = Excitable()
+        owned = OwnedShard(partition, shard)  # type: ignore[type-var]
+        timers = Timers(side.clock, asyncio.get_running_loop())
+        topic_log = InternalTopicLog(side.hosted, timeout_ms=1_000)
+        executor = Executor[Any](topic_log, timers, side.clock, lambda _: True)
 
-            def say(*whats: str, lazily: bool = False) -> Outcome[None]:
-                records = [CoordinatorRecord(what, what.encode(), b"") for what in whats]
-                return Outcome(None, tuple(records), lazily=lazily)
+        def say(*whats: str, lazily: bool = False) -> Outcome[None]:
+            records = [CoordinatorRecord(what, what.encode(), b"") for what in whats]
+            return Outcome(None, tuple(records), lazily=lazily)
 
-            def more(what: str) -> None:
-                if what == "first":
-                    executor.execute(owned, say("second"), None)
+        def more(what: str) -> None:
+            if what == "first":
+                executor.execute(owned, say("second"), None)
 
-            shard.on_replay = more
-            executor.execute(owned, say("owed", lazily=True), None)
-            executor.execute(owned, say("first", "third"), None)
-            timers.close()
-            keys = [record.key for batch in batches(partition.log) for record in batch]
-            assert keys == [b"owed", b"first", b"third", b"second"]
-            assert ("second", 3) in shard.replayed
-
-    run(story())
+        shard.on_replay = more
+        executor.execute(owned, say("owed", lazily=True), None)
+        executor.execute(owned, say("first", "third"), None)
+        timers.close()
+        keys = [record.key for batch in batches(partition.log) for record in batch]
+        assert keys == [b"owed", b"first", b"third", b"second"]
+        assert ("second", 3) in shard.replayed

@@ -20,36 +20,32 @@ from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, decode_varint
 from tests.coordinator.coordinating import LIMITS, OFFSETS, coordinating
-from tests.fakes.virtual_loop import run
 
 
 @pytest.mark.spec("GRP-75", "GRP-76", "GRP-50")
-def test_every_record_is_replayed_and_kinds_that_are_not_known_are_passed_over(
+async def test_every_record_is_replayed_and_kinds_that_are_not_known_are_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            for number in range(1_200):
-                await made.commit(number, f"g{number % 7}")
-            strange = build([NewRecord(b"\0\x63what", b"is it"), NewRecord(None, b"no key")])
-            outcome = made.side.start_append(key=OFFSETS, records=strange)
-            assert (await outcome).error_code is ErrorCode.invalid_topic_exception
-            partition = made.side.hosted.get(OFFSETS)
-            partition.log.config = made.side.config.topic("plain")
-            partition.log.append(strange, leader_epoch=0, now_ms=WallMs(0))
-            await made.commit(5_000, "g1")
-            await made.side.follow(OFFSETS, epoch=1)
-            await made.side.lead(OFFSETS, epoch=2)
-            turns = 0
-            while made.runtime.is_loading():
-                await asyncio.sleep(0)
-                turns += 1
-            assert turns > 2, "others had their turns meanwhile"
-            assert await made.committed("g1") == 5_000
-            assert await made.committed("g2") == 1_199 - (1_199 - 2) % 7
-
-    with caplog.at_level(logging.WARNING):
-        run(story())
+    caplog.set_level(logging.WARNING)
+    async with coordinating() as made:
+        for number in range(1_200):
+            await made.commit(number, f"g{number % 7}")
+        strange = build([NewRecord(b"\0\x63what", b"is it"), NewRecord(None, b"no key")])
+        outcome = made.side.start_append(key=OFFSETS, records=strange)
+        assert (await outcome).error_code is ErrorCode.invalid_topic_exception
+        partition = made.side.hosted.get(OFFSETS)
+        partition.log.config = made.side.config.topic("plain")
+        partition.log.append(strange, leader_epoch=0, now_ms=WallMs(0))
+        await made.commit(5_000, "g1")
+        await made.side.follow(OFFSETS, epoch=1)
+        await made.side.lead(OFFSETS, epoch=2)
+        turns = 0
+        while made.runtime.is_loading():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 2, "others had their turns meanwhile"
+        assert await made.committed("g1") == 5_000
+        assert await made.committed("g2") == 1_199 - (1_199 - 2) % 7
     assert "skipped 2 records of unknown type" in caplog.text
 
 
@@ -148,22 +144,19 @@ def test_no_turn_is_longer_than_it_may_be(kind: bytes, most: int) -> None:
     assert len(shard.seen) == 5_060
 
 
-def test_a_partition_that_cannot_be_read_is_not_coordinated() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
-            partition = made.side.hosted.get(OFFSETS)
-            partition.log.append(garbage, leader_epoch=0, now_ms=WallMs(0))
-            await made.side.follow(OFFSETS, epoch=1)
-            await made.side.lead(OFFSETS, epoch=2)
-            await made.side.settle()
-            with pytest.raises(Exception, match="not_coordinator"):
-                await made.committed()
-
-    run(story())
+async def test_a_partition_that_cannot_be_read_is_not_coordinated() -> None:
+    async with coordinating() as made:
+        garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
+        partition = made.side.hosted.get(OFFSETS)
+        partition.log.append(garbage, leader_epoch=0, now_ms=WallMs(0))
+        await made.side.follow(OFFSETS, epoch=1)
+        await made.side.lead(OFFSETS, epoch=2)
+        await made.side.settle()
+        with pytest.raises(Exception, match="not_coordinator"):
+            await made.committed()
 
 
-def test_a_partition_that_failed_to_load_is_loaded_again_after_a_while() -> None:
+async def test_a_partition_that_failed_to_load_is_loaded_again_after_a_while() -> None:
     class Unlucky(GroupShard):
         failures = 3
 
@@ -173,57 +166,48 @@ def test_a_partition_that_failed_to_load_is_loaded_again_after_a_while() -> None
                 raise RuntimeError("a bug")
             return super().loaded(WallMs(now))
 
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.commit(5)
-            await made.side.follow(OFFSETS, epoch=1)
-            make = made.runtime._make_shard
-            made.runtime._make_shard = lambda _: Unlucky(
-                lambda: LIMITS, lambda: "id", lambda: made.side.metadata.image
-            )
-            await made.side.lead(OFFSETS, epoch=2)
-            await made.side.settle()
-            with pytest.raises(KafkaError, match="not_coordinator"):
-                await made.committed()
-            await made.side.until(6_900)
-            assert Unlucky.failures == 0, "after 1, 2 and 4 seconds"
-            assert not made.runtime.active()
-            await made.side.until(7_200)
-            assert await made.committed() == 5
-            made.runtime._make_shard = make
-
-    run(story())
+    async with coordinating() as made:
+        await made.commit(5)
+        await made.side.follow(OFFSETS, epoch=1)
+        make = made.runtime._make_shard
+        made.runtime._make_shard = lambda _: Unlucky(
+            lambda: LIMITS, lambda: "id", lambda: made.side.metadata.image
+        )
+        await made.side.lead(OFFSETS, epoch=2)
+        await made.side.settle()
+        with pytest.raises(KafkaError, match="not_coordinator"):
+            await made.committed()
+        await made.side.until(6_900)
+        assert Unlucky.failures == 0, "after 1, 2 and 4 seconds"
+        assert not made.runtime.active()
+        await made.side.until(7_200)
+        assert await made.committed() == 5
+        made.runtime._make_shard = make
 
 
-def test_a_partition_that_is_lost_is_not_loaded_again() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
-            made.side.hosted.get(OFFSETS).log.append(garbage, leader_epoch=0, now_ms=WallMs(0))
-            await made.side.follow(OFFSETS, epoch=1)
-            await made.side.lead(OFFSETS, epoch=2)
-            await made.side.settle()
-            await made.side.follow(OFFSETS, epoch=3)
-            await made.side.until(5_000)
-            assert not made.runtime.is_loading()
-
-    run(story())
+async def test_a_partition_that_is_lost_is_not_loaded_again() -> None:
+    async with coordinating() as made:
+        garbage = build([NewRecord(b"\0\1\0\1g\0\1t\0\0\0\0", b"\0\3cut")])
+        made.side.hosted.get(OFFSETS).log.append(garbage, leader_epoch=0, now_ms=WallMs(0))
+        await made.side.follow(OFFSETS, epoch=1)
+        await made.side.lead(OFFSETS, epoch=2)
+        await made.side.settle()
+        await made.side.follow(OFFSETS, epoch=3)
+        await made.side.until(5_000)
+        assert not made.runtime.is_loading()
 
 
-def test_a_small_partition_does_not_wait_for_a_large_one() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            small = TopicPartition(OFFSETS.topic, 1)
-            for number in range(3 * TURN):
-                await made.commit(number, f"g{number}")
-            await made.side.lead(small)
-            await made.side.follow(OFFSETS, epoch=1)
-            await made.side.follow(small, epoch=1)
-            await made.side.lead(OFFSETS, epoch=2)
-            await made.side.lead(small, epoch=2)
-            while not made.runtime.active():
-                await made.side.once()
-            assert [owned.index for owned in made.runtime.active()] == [1]
-            assert made.runtime.is_loading()
-
-    run(story())
+async def test_a_small_partition_does_not_wait_for_a_large_one() -> None:
+    async with coordinating() as made:
+        small = TopicPartition(OFFSETS.topic, 1)
+        for number in range(3 * TURN):
+            await made.commit(number, f"g{number}")
+        await made.side.lead(small)
+        await made.side.follow(OFFSETS, epoch=1)
+        await made.side.follow(small, epoch=1)
+        await made.side.lead(OFFSETS, epoch=2)
+        await made.side.lead(small, epoch=2)
+        while not made.runtime.active():
+            await made.side.once()
+        assert [owned.index for owned in made.runtime.active()] == [1]
+        assert made.runtime.is_loading()

@@ -7,17 +7,19 @@ The test runs on `VirtualLoop`, whose clock jumps to the next timer: an hour of 
 time. A test that takes more than an hour of virtual time fails, unless it is marked with another
 limit: `virtual_limit(seconds)`. Sockets, threads and child processes need real time to pass, so a
 test that uses them is marked `real_loop`: it runs on asyncio's own loop, and pytest-timeout bounds
-it. A parameter `loop_factory` of a test makes the loop that it runs on, in real time as well.
+it. A parameter `loop_factory` of a test makes the loop that it runs on, in real time as well. Each
+example of a Hypothesis test has a loop of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 from tests.fakes import virtual_loop
 
@@ -26,6 +28,7 @@ REAL_LOOP: Final = "real_loop"
 VIRTUAL_LIMIT: Final = "virtual_limit"
 LOOP_FACTORY: Final = "loop_factory"
 
+CoroutineTest: TypeAlias = Callable[..., Coroutine[Any, Any, None]]
 LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
 
@@ -41,16 +44,28 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a coroutine test; True tells pytest that the test has been called."""
     function = pyfuncitem.obj
+    if is_hypothesis_test(function):
+        # Hypothesis calls the inner test for each example, so each has a loop of its own.
+        inner = function.hypothesis.inner_test
+        if inspect.iscoroutinefunction(inner):
+            function.hypothesis.inner_test = _synchronous(inner, pyfuncitem)
+        return None
     if not inspect.iscoroutinefunction(function):
         return None
     names = inspect.signature(function).parameters
-    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in names}
-    if LOOP_FACTORY in arguments or pyfuncitem.get_closest_marker(REAL_LOOP) is not None:
-        with asyncio.Runner(loop_factory=arguments.get(LOOP_FACTORY)) as runner:
-            runner.run(function(**arguments))
-    else:
-        virtual_loop.run(function(**arguments), _limit_s(pyfuncitem))
+    _synchronous(function, pyfuncitem)(**{name: pyfuncitem.funcargs[name] for name in names})
     return True
+
+
+def _synchronous(function: CoroutineTest, item: pytest.Function) -> Callable[..., None]:
+    def run(**arguments: Any) -> None:
+        if LOOP_FACTORY in arguments or item.get_closest_marker(REAL_LOOP) is not None:
+            with asyncio.Runner(loop_factory=arguments.get(LOOP_FACTORY)) as runner:
+                runner.run(function(**arguments))
+        else:
+            virtual_loop.run(function(**arguments), _limit_s(item))
+
+    return run
 
 
 def _limit_s(item: pytest.Function) -> float:

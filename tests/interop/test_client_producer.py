@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any
 
@@ -224,28 +223,25 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(cluster_under_
         assert committed(bootstrap, topic, topic) == 7
 
 
-def test_the_asynchronous_face_does_the_same(cluster_under_test: Node) -> None:
+@pytest.mark.real_loop
+async def test_the_asynchronous_face_does_the_same(cluster_under_test: Node) -> None:
     bootstrap = cluster_under_test.bootstrap
     topic = new_topic(bootstrap, 2)
-
-    async def main() -> None:
-        async with ottla.aio.Producer(
-            bootstrap_servers=bootstrap, transactional_id=topic, batch_size=1_000
-        ) as producer:
-            await producer.init_transactions()
-            async with producer.transaction():
-                deliveries: list[Delivery] = []
-                for number in range(200):
-                    deliveries.append(await producer.send(topic, b"%d" % number, partition=0))
-                places = [await each for each in deliveries]
-                assert [place.offset for place in places] == list(range(200))
-                await producer.send_offsets({ottla.TopicPartition(topic, 0): 3}, topic)
-            assert len(await producer.partitions_for(topic)) == 2
-            producer.begin()
-            await producer.send(topic, b"lost")
-            await producer.abort()
-
-    asyncio.run(main())
+    async with ottla.aio.Producer(
+        bootstrap_servers=bootstrap, transactional_id=topic, batch_size=1_000
+    ) as producer:
+        await producer.init_transactions()
+        async with producer.transaction():
+            deliveries: list[Delivery] = []
+            for number in range(200):
+                deliveries.append(await producer.send(topic, b"%d" % number, partition=0))
+            places = [await each for each in deliveries]
+            assert [place.offset for place in places] == list(range(200))
+            await producer.send_offsets({ottla.TopicPartition(topic, 0): 3}, topic)
+        assert len(await producer.partitions_for(topic)) == 2
+        producer.begin()
+        await producer.send(topic, b"lost")
+        await producer.abort()
     assert [seen.value for seen in read(bootstrap, topic)] == [b"%d" % n for n in range(200)]
     assert committed(bootstrap, topic, topic) == 3
 

@@ -12,7 +12,7 @@ import pytest
 import ottla
 from ottla.cli.kafka import main
 from ottla.testing import Broker
-from tests.client.admin.test_groups import joined
+from tests.client.admin.group_members import joined
 from tests.interop.tools_in_one import KafkaTools
 from tools import kafka_cache
 

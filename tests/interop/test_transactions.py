@@ -250,7 +250,8 @@ def timed_out(bootstrap: str, topic: str) -> None:
 
 
 @pytest.mark.spec("TXN-17", "TXN-18", "TXN-29", "TXN-35", "TXN-42", "TXN-46", "TXN-47")
-def test_aiokafka_commits_aborts_pipes_is_fenced_and_keeps_to_its_time(
+@pytest.mark.real_loop
+async def test_aiokafka_commits_aborts_pipes_is_fenced_and_keeps_to_its_time(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
@@ -265,34 +266,31 @@ def test_aiokafka_commits_aborts_pipes_is_fenced_and_keeps_to_its_time(
         await producer.start()
         return producer
 
-    async def story() -> None:
-        # aiokafka forgets futures of a producer that is fenced. They would be complained of, with a
-        # traceback, whenever the collector finds them: within a parse that breaks Python 3.11.
-        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-        first = await begun()
-        for number in range(4):
-            await first.begin_transaction()
-            await first.send_and_wait(topic, b"%d" % number)
-            await first.send_offsets_to_transaction({at: number + 1}, topic)
-            await (first.abort_transaction() if number % 2 else first.commit_transaction())
-        second = await begun(timeout_ms=1_000)
-        with pytest.raises(AiokafkaFenced):
-            await first.begin_transaction()
-            await first.send_and_wait(topic, b"zombie")
-        await second.begin_transaction()
-        await second.send_and_wait(topic, b"late")
-        await asyncio.to_thread(timed_out, bootstrap, topic)
-        with pytest.raises(AiokafkaError):
-            await second.commit_transaction()
-        for producer in (first, second):
-            with suppress(AiokafkaError):
-                await producer.stop()
-        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=topic)
-        await consumer.start()
-        assert await consumer.committed(at) == 3  # of the last that was committed
-        await consumer.stop()
-
-    asyncio.run(story())
+    # aiokafka forgets futures of a producer that is fenced. They would be complained of, with a
+    # traceback, whenever the collector finds them: within a parse that breaks Python 3.11.
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    first = await begun()
+    for number in range(4):
+        await first.begin_transaction()
+        await first.send_and_wait(topic, b"%d" % number)
+        await first.send_offsets_to_transaction({at: number + 1}, topic)
+        await (first.abort_transaction() if number % 2 else first.commit_transaction())
+    second = await begun(timeout_ms=1_000)
+    with pytest.raises(AiokafkaFenced):
+        await first.begin_transaction()
+        await first.send_and_wait(topic, b"zombie")
+    await second.begin_transaction()
+    await second.send_and_wait(topic, b"late")
+    await asyncio.to_thread(timed_out, bootstrap, topic)
+    with pytest.raises(AiokafkaError):
+        await second.commit_transaction()
+    for producer in (first, second):
+        with suppress(AiokafkaError):
+            await producer.stop()
+    consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=topic)
+    await consumer.start()
+    assert await consumer.committed(at) == 3  # of the last that was committed
+    await consumer.stop()
     assert read(bootstrap, topic, "read_committed") == [b"0", b"2"]
     assert read(bootstrap, topic, "read_uncommitted") == [b"0", b"1", b"2", b"3", b"late"]
 

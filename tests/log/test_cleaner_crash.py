@@ -13,47 +13,13 @@ from ottla.log.compaction.cleaner import SegmentSwap
 from ottla.log.log import Log
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
 from ottla.log.stored_batch import walk_whole
-from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.power_cut_disk import FusedDisk, PowerCut
 from tests.log.compacted_log import Compacted
 
 pytestmark = pytest.mark.spec("LOG-36", "LOG-38", "LOG-66", "LOG-71")
 
 FOLDER = Path("data/t-0")
 SEEDS = 4
-
-
-class PowerCut(BaseException):
-    """The machine stops here: nothing may catch it."""
-
-
-class FusedDisk(ForgettingDisk):
-    """Stops the machine before the change after `fuse` others."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fuse: int | None = None
-
-    def _burn(self) -> None:
-        if self.fuse == 0:
-            raise PowerCut
-        if self.fuse is not None:
-            self.fuse -= 1
-
-    def rename(self, old: Path, new: Path) -> None:
-        self._burn()
-        super().rename(old, new)
-
-    def remove(self, path: Path) -> None:
-        self._burn()
-        super().remove(path)
-
-    def replace(self, path: Path, content: bytes, *, sync: bool = True) -> None:
-        self._burn()
-        super().replace(path, content, sync=sync)
-
-    def sync_dir(self, path: Path) -> None:
-        self._burn()
-        super().sync_dir(path)
 
 
 def a_log(disk: FusedDisk) -> Compacted:

@@ -20,8 +20,8 @@ from ottla.log.compaction.cleaner import CleanerMemory, SegmentSwap
 from ottla.log.recovery.log_loader import CheckpointedState, LogLocation, load
 from ottla.model.clock import WallMs
 from ottla.protocol.records.control import ControlType
+from tests.fakes.power_cut_disk import FusedDisk, PowerCut
 from tests.log.compacted_log import FOLDER, HOUR, Compacted, latest
-from tests.log.test_cleaner_crash import FusedDisk, PowerCut
 
 KEYS = (b"a", b"b", b"c", b"d")
 

@@ -12,7 +12,6 @@ from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica.partition import HostedPartition
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
-from tests.fakes.virtual_loop import run
 
 TWO = (ME, OTHER)
 
@@ -208,37 +207,33 @@ async def test_a_flush_of_bytes_that_were_cut_off_meanwhile_counts_for_nothing()
         st.sampled_from(["all", "one", "repeat", "begin", "finish"]), min_size=1, max_size=30
     )
 )
-def test_nothing_waits_for_ever_and_nothing_held_is_committed_before_the_disk_has_it(
+async def test_nothing_waits_for_ever_and_nothing_held_is_committed_before_the_disk_has_it(
     steps: list[str],
 ) -> None:
     """Appends and flushes in any order: acks=all is answered exactly when the disk has it."""
-
-    async def story() -> None:
-        async with data_side({"flush.before.ack": "auto"}) as side:
-            partition = await side.lead()
-            side.pool.held = True
-            waiting = []
-            first = side.batch(b"f", producer_id=9, producer_epoch=0, base_sequence=0)
-            for step in steps:
-                if step == "all":
-                    waiting.append(side.start_append(b"x", acks=-1, timeout_ms=10**9))
-                elif step == "one":
-                    side.start_append(b"y", acks=1)
-                elif step == "repeat":
-                    again = side.start_append(records=first, acks=-1, timeout_ms=10**9)
-                    waiting.append(again)
-                elif step == "begin":
-                    await side.settle()
-                else:
-                    side.pool.run_all()
-                    await side.settle()
-                for one in waiting:
-                    if one.done():
-                        assert one.result().base_offset < partition.log.recovery_point
-            side.pool.held = False
-            side.pool.run_all()
-            await side.settle()
-            assert all(one.done() for one in waiting)
-            assert partition.log.high_watermark == partition.log.end_offset
-
-    run(story())
+    async with data_side({"flush.before.ack": "auto"}) as side:
+        partition = await side.lead()
+        side.pool.held = True
+        waiting = []
+        first = side.batch(b"f", producer_id=9, producer_epoch=0, base_sequence=0)
+        for step in steps:
+            if step == "all":
+                waiting.append(side.start_append(b"x", acks=-1, timeout_ms=10**9))
+            elif step == "one":
+                side.start_append(b"y", acks=1)
+            elif step == "repeat":
+                again = side.start_append(records=first, acks=-1, timeout_ms=10**9)
+                waiting.append(again)
+            elif step == "begin":
+                await side.settle()
+            else:
+                side.pool.run_all()
+                await side.settle()
+            for one in waiting:
+                if one.done():
+                    assert one.result().base_offset < partition.log.recovery_point
+        side.pool.held = False
+        side.pool.run_all()
+        await side.settle()
+        assert all(one.done() for one in waiting)
+        assert partition.log.high_watermark == partition.log.end_offset

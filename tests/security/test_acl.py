@@ -7,25 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
-
-ALICE, BOB, HOME, AWAY = "User:alice", "User:bob", "10.0.0.1", "10.0.0.2"
-
-
-def rule(
-    operation: Operation = Operation.READ,
-    permission: Permission = Permission.ALLOW,
-    *,
-    name: str = "orders",
-    pattern: Pattern = Pattern.LITERAL,
-    principal: str = ALICE,
-    host: str = "*",
-    kind: Kind = Kind.TOPIC,
-) -> Rule:
-    return Rule(kind, name, pattern, principal, host, operation, permission)
-
-
-def deny(operation: Operation = Operation.READ, **rest: object) -> Rule:
-    return rule(operation, Permission.DENY, **rest)  # type: ignore[arg-type]
+from tests.security.acl_rules import ALICE, AWAY, BOB, HOME, deny, rule
 
 
 def allowed(

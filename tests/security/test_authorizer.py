@@ -9,7 +9,7 @@ import pytest
 from ottla.net.request_slot import Peer
 from ottla.security.acl import Kind, Operation, Rules
 from ottla.security.authorizer import CACHED_DECISIONS_MAX, Authorizer
-from tests.security.test_acl import ALICE, HOME, deny, rule
+from tests.security.acl_rules import ALICE, HOME, deny, rule
 
 
 def peer(principal: str = ALICE) -> Peer:

@@ -9,7 +9,6 @@ import pytest
 from ottla.shared_state.change_notifications import delete_notifications, write_with_notification
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import Create, Node, NoNode, Op, Set
-from tests.fakes.virtual_loop import run
 
 NOTE = Create("/notes/n_", b"changed", sequential=True)
 
@@ -28,47 +27,35 @@ def one_more(node: Node | None) -> Op:
     return Set("/count", b"%d" % (int(node.data) + 1), node.version)
 
 
-def test_writers_at_the_same_time_lose_nothing_and_each_change_is_noted() -> None:
-    async def story() -> None:
-        store = await opened("/notes")
-        await asyncio.gather(
-            *(write_with_notification(store, "/count", one_more, NOTE) for _ in range(10))
-        )
-        node = await store.get("/count")
-        assert node is not None
-        assert node.data == b"10"
-        assert len(await store.children("/notes")) == 10
-
-    run(story())
+async def test_writers_at_the_same_time_lose_nothing_and_each_change_is_noted() -> None:
+    store = await opened("/notes")
+    await asyncio.gather(
+        *(write_with_notification(store, "/count", one_more, NOTE) for _ in range(10))
+    )
+    node = await store.get("/count")
+    assert node is not None
+    assert node.data == b"10"
+    assert len(await store.children("/notes")) == 10
 
 
-def test_what_changes_nothing_is_not_noted() -> None:
-    async def story() -> None:
-        store = await opened("/notes")
-        await write_with_notification(store, "/count", lambda _: None, NOTE)
-        assert await store.children("/notes") == []
-
-    run(story())
+async def test_what_changes_nothing_is_not_noted() -> None:
+    store = await opened("/notes")
+    await write_with_notification(store, "/count", lambda _: None, NOTE)
+    assert await store.children("/notes") == []
 
 
-def test_a_note_without_a_place_is_said_and_nothing_is_written() -> None:
-    async def story() -> None:
-        store = await opened()
-        with pytest.raises(NoNode):
-            await write_with_notification(store, "/count", one_more, NOTE)
-        assert await store.get("/count") is None
-
-    run(story())
+async def test_a_note_without_a_place_is_said_and_nothing_is_written() -> None:
+    store = await opened()
+    with pytest.raises(NoNode):
+        await write_with_notification(store, "/count", one_more, NOTE)
+    assert await store.get("/count") is None
 
 
-def test_the_oldest_notes_go_and_one_that_is_gone_is_no_matter() -> None:
-    async def story() -> None:
-        store = await opened("/notes")
-        for _ in range(5):
-            await write_with_notification(store, "/count", one_more, NOTE)
-        notes = sorted(await store.children("/notes"))
-        await store.delete(f"/notes/{notes[0]}")
-        await delete_notifications(store, "/notes", notes, 2)
-        assert sorted(await store.children("/notes")) == notes[-2:]
-
-    run(story())
+async def test_the_oldest_notes_go_and_one_that_is_gone_is_no_matter() -> None:
+    store = await opened("/notes")
+    for _ in range(5):
+        await write_with_notification(store, "/count", one_more, NOTE)
+    notes = sorted(await store.children("/notes"))
+    await store.delete(f"/notes/{notes[0]}")
+    await delete_notifications(store, "/notes", notes, 2)
+    assert sorted(await store.children("/notes")) == notes[-2:]

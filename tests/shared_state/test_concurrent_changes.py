@@ -26,7 +26,6 @@ from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import ConfigNode
 from tests.fakes.control_plane import Node, control_plane, settle
-from tests.fakes.virtual_loop import run
 
 ROUNDS = 20
 
@@ -72,89 +71,71 @@ async def both(works: Sequence[Awaitable[Any]]) -> None:
 
 @pytest.mark.spec("CTL-12")
 @pytest.mark.parametrize("kind", ["topic", "group", "broker", "user"])
-def test_two_brokers_that_change_one_resource_lose_no_change(kind: str) -> None:
-    async def story() -> None:
-        one, two = await two_brokers()
+async def test_two_brokers_that_change_one_resource_lose_no_change(kind: str) -> None:
+    one, two = await two_brokers()
 
-        def change(broker: Broker, name: str) -> Awaitable[None]:
-            match kind:
-                case "topic":
-                    return broker.configs.change_topic("t", adding(name))
-                case "group":
-                    return broker.configs.change_group("t", adding(name))
-                case "user":
-                    return broker.configs.change_user("t", adding(name))
-            return broker.configs.change_broker(None, adding(name))
+    def change(broker: Broker, name: str) -> Awaitable[None]:
+        match kind:
+            case "topic":
+                return broker.configs.change_topic("t", adding(name))
+            case "group":
+                return broker.configs.change_group("t", adding(name))
+            case "user":
+                return broker.configs.change_user("t", adding(name))
+        return broker.configs.change_broker(None, adding(name))
 
-        await both(
-            [
-                change(broker, f"x.{i}.{n}")
-                for n in range(ROUNDS)
-                for i, broker in ((1, one), (2, two))
-            ]
-        )
-        path = {
-            "topic": paths.topic_config("t"),
-            "group": paths.group_config("t"),
-            "user": paths.user_config("t"),
-            "broker": paths.broker_config(None),
-        }[kind]
-        assert len(await one.stored(path)) == 2 * ROUNDS
-
-    run(story())
+    await both(
+        [change(broker, f"x.{i}.{n}") for n in range(ROUNDS) for i, broker in ((1, one), (2, two))]
+    )
+    path = {
+        "topic": paths.topic_config("t"),
+        "group": paths.group_config("t"),
+        "user": paths.user_config("t"),
+        "broker": paths.broker_config(None),
+    }[kind]
+    assert len(await one.stored(path)) == 2 * ROUNDS
 
 
 @pytest.mark.spec("CTL-12")
-def test_credentials_and_quotas_of_a_user_keep_each_other() -> None:
-    async def story() -> None:
-        one, two = await two_brokers()
-        quota = {QuotaEntity("alice"): adding("producer_byte_rate")}
-        scram = adding("SCRAM-SHA-256")
-        await both([one.configs.change_user("alice", scram), two.quotas.change(quota)])
-        path = paths.user_config("alice")
-        assert set(await one.stored(path)) == {"producer_byte_rate", "SCRAM-SHA-256"}
-        removal = {QuotaEntity("alice"): _without("producer_byte_rate")}
-        await both(
-            [one.quotas.change(removal), two.configs.change_user("alice", adding("SCRAM-SHA-512"))]
-        )
-        assert set(await one.stored(path)) == {"SCRAM-SHA-256", "SCRAM-SHA-512"}
-
-    run(story())
+async def test_credentials_and_quotas_of_a_user_keep_each_other() -> None:
+    one, two = await two_brokers()
+    quota = {QuotaEntity("alice"): adding("producer_byte_rate")}
+    scram = adding("SCRAM-SHA-256")
+    await both([one.configs.change_user("alice", scram), two.quotas.change(quota)])
+    path = paths.user_config("alice")
+    assert set(await one.stored(path)) == {"producer_byte_rate", "SCRAM-SHA-256"}
+    removal = {QuotaEntity("alice"): _without("producer_byte_rate")}
+    await both(
+        [one.quotas.change(removal), two.configs.change_user("alice", adding("SCRAM-SHA-512"))]
+    )
+    assert set(await one.stored(path)) == {"SCRAM-SHA-256", "SCRAM-SHA-512"}
 
 
 @pytest.mark.spec("CTL-12")
-def test_a_user_known_only_by_the_quotas_of_its_clients_can_get_credentials(
+async def test_a_user_known_only_by_the_quotas_of_its_clients_can_get_credentials(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story() -> None:
-        one, two = await two_brokers()
-        entity = QuotaEntity("alice", "app")
-        await one.quotas.change({entity: adding("consumer_byte_rate")})
-        await two.configs.load()
-        await two.configs.change_user("alice", adding("SCRAM-SHA-256"))
-        assert set(await one.stored(paths.user_config("alice"))) == {"SCRAM-SHA-256"}
-        clients = f"{paths.user_config('alice')}/clients/app"
-        assert set(await two.stored(clients)) == {"consumer_byte_rate"}
-
-    with caplog.at_level(logging.ERROR):
-        run(story())
+    caplog.set_level(logging.ERROR)
+    one, two = await two_brokers()
+    entity = QuotaEntity("alice", "app")
+    await one.quotas.change({entity: adding("consumer_byte_rate")})
+    await two.configs.load()
+    await two.configs.change_user("alice", adding("SCRAM-SHA-256"))
+    assert set(await one.stored(paths.user_config("alice"))) == {"SCRAM-SHA-256"}
+    clients = f"{paths.user_config('alice')}/clients/app"
+    assert set(await two.stored(clients)) == {"consumer_byte_rate"}
     assert not any("cannot parse settings" in line for line in caplog.messages)
 
 
 @pytest.mark.spec("CTL-12")
-def test_two_brokers_that_add_acls_of_one_resource_lose_none() -> None:
-    async def story() -> None:
-        one, two = await two_brokers()
-        rule = Rule(
-            Kind.TOPIC, "t", Pattern.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW
-        )
-        rules = [rule._replace(principal=f"User:{number}") for number in range(2 * ROUNDS)]
-        await both([(one, two)[n % 2].acls.add([rule]) for n, rule in enumerate(rules)])
-        await one.acls._read()
-        assert one.authorizer.rules is not None
-        assert set(one.authorizer.rules.all) == set(rules)
-
-    run(story())
+async def test_two_brokers_that_add_acls_of_one_resource_lose_none() -> None:
+    one, two = await two_brokers()
+    rule = Rule(Kind.TOPIC, "t", Pattern.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW)
+    rules = [rule._replace(principal=f"User:{number}") for number in range(2 * ROUNDS)]
+    await both([(one, two)[n % 2].acls.add([rule]) for n, rule in enumerate(rules)])
+    await one.acls._read()
+    assert one.authorizer.rules is not None
+    assert set(one.authorizer.rules.all) == set(rules)
 
 
 async def alter_cluster(node: Node, name: str, value: str) -> None:
@@ -170,22 +151,19 @@ async def alter_cluster(node: Node, name: str, value: str) -> None:
 
 
 @pytest.mark.spec("CTL-12")
-def test_brokers_that_alter_settings_of_the_cluster_at_once_keep_each_others() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one, two = await plane.start(1), await plane.start(2)
-            await settle()
-            await both(
-                [
-                    alter_cluster(one, "log.cleaner.backoff.ms", "20000"),
-                    alter_cluster(two, "message.max.bytes", "5000000"),
-                ]
-            )
-            await settle()
-            assert one.config.cluster == two.config.cluster
-            assert set(one.config.cluster) == {"log.cleaner.backoff.ms", "message.max.bytes"}
-
-    run(story())
+async def test_brokers_that_alter_settings_of_the_cluster_at_once_keep_each_others() -> None:
+    async with control_plane() as plane:
+        one, two = await plane.start(1), await plane.start(2)
+        await settle()
+        await both(
+            [
+                alter_cluster(one, "log.cleaner.backoff.ms", "20000"),
+                alter_cluster(two, "message.max.bytes", "5000000"),
+            ]
+        )
+        await settle()
+        assert one.config.cluster == two.config.cluster
+        assert set(one.config.cluster) == {"log.cleaner.backoff.ms", "message.max.bytes"}
 
 
 def _without(name: str) -> Callable[[Mapping[str, str]], Mapping[str, str]]:

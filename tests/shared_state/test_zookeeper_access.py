@@ -99,23 +99,12 @@ def stranger(secured: Secured) -> Iterator[KazooClient]:
     client.close()
 
 
-def test_nodes_belong_to_the_brokers_and_credentials_are_read_by_nobody_else(
+@pytest.mark.real_loop
+async def test_nodes_belong_to_the_brokers_and_credentials_are_read_by_nobody_else(
     secured: Secured, stranger: KazooClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     logging.getLogger("ottla.store.zookeeper_connection.kazoo").setLevel(1)
-
-    async def scenario() -> None:
-        store = secured.store()
-        await store.start()
-        await store.create("/config")
-        await store.create(paths.CONFIG_USERS)
-        await store.create(f"{paths.CONFIG_USERS}/alice", b"planted-credential")
-        await store.create("/controller", b"{}", ephemeral=True)
-        nodes = [await store.get(f"{paths.CONFIG_USERS}/alice") for _ in range(200)]
-        assert {node.data for node in nodes if node} == {b"planted-credential"}
-        await asyncio.to_thread(look)
-        await store.close()
 
     def look() -> None:
         assert stranger.get("/controller")[0] == b"{}"
@@ -129,28 +118,35 @@ def test_nodes_belong_to_the_brokers_and_credentials_are_read_by_nobody_else(
         assert (acl.id.scheme, acl.id.id) == ("sasl", "kafka")
         assert (everybody.id.scheme, everybody.acl_list) == ("world", ["READ"])
 
-    asyncio.run(scenario())
+    store = secured.store()
+    await store.start()
+    await store.create("/config")
+    await store.create(paths.CONFIG_USERS)
+    await store.create(f"{paths.CONFIG_USERS}/alice", b"planted-credential")
+    await store.create("/controller", b"{}", ephemeral=True)
+    nodes = [await store.get(f"{paths.CONFIG_USERS}/alice") for _ in range(200)]
+    assert {node.data for node in nodes if node} == {b"planted-credential"}
+    await asyncio.to_thread(look)
+    await store.close()
     assert PASSWORD not in caplog.text
     assert "planted-credential" not in caplog.text
 
 
-def test_a_certificate_is_an_identity_as_well(secured: Secured) -> None:
-    async def scenario() -> None:
-        without_login = BrokerConfig.parse(
-            {
-                **secured.settings(
-                    zookeeper_ssl_keystore_location=str(secured.folder / "alice.pem"),
-                    zookeeper_connect=f"localhost:{secured.tls_port}/by-certificate",
-                ),
-                "java.security.auth.login.config": "",
-            }
-        )
-        store = zookeeper_store(without_login)
-        await store.start()
-        await store.create("/mine")
-        await store.close()
-
-    asyncio.run(scenario())
+@pytest.mark.real_loop
+async def test_a_certificate_is_an_identity_as_well(secured: Secured) -> None:
+    without_login = BrokerConfig.parse(
+        {
+            **secured.settings(
+                zookeeper_ssl_keystore_location=str(secured.folder / "alice.pem"),
+                zookeeper_connect=f"localhost:{secured.tls_port}/by-certificate",
+            ),
+            "java.security.auth.login.config": "",
+        }
+    )
+    store = zookeeper_store(without_login)
+    await store.start()
+    await store.create("/mine")
+    await store.close()
     client = KazooClient(hosts=secured.server.address)
     client.start()
     owners = {acl.id.scheme: acl.id.id for acl in client.get_acls("/by-certificate/mine")[0]}
@@ -159,27 +155,25 @@ def test_a_certificate_is_an_identity_as_well(secured: Secured) -> None:
     client.close()
 
 
-def test_a_connection_that_breaks_is_opened_and_logged_in_again(secured: Secured) -> None:
-    async def scenario() -> None:
-        store = secured.store()
-        states: asyncio.Queue[Session] = asyncio.Queue()
-        store.on_session(states.put_nowait)
-        await store.start()
-        secured.server.kill()
-        await _until(states, Session.SUSPENDED)
-        secured.server.start_again()
-        async with asyncio.timeout(60):
-            while True:  # the server forgets the session if it is away for too long
-                state = await states.get()
-                if state is Session.EXPIRED:
-                    await _started(store)
-                elif state is not Session.CONNECTED:
-                    continue
-                break
-        assert await store.children("/") is not None
-        await store.close()
-
-    asyncio.run(scenario())
+@pytest.mark.real_loop
+async def test_a_connection_that_breaks_is_opened_and_logged_in_again(secured: Secured) -> None:
+    store = secured.store()
+    states: asyncio.Queue[Session] = asyncio.Queue()
+    store.on_session(states.put_nowait)
+    await store.start()
+    secured.server.kill()
+    await _until(states, Session.SUSPENDED)
+    secured.server.start_again()
+    async with asyncio.timeout(60):
+        while True:  # the server forgets the session if it is away for too long
+            state = await states.get()
+            if state is Session.EXPIRED:
+                await _started(store)
+            elif state is not Session.CONNECTED:
+                continue
+            break
+    assert await store.children("/") is not None
+    await store.close()
     secured.server.wait_until_it_serves()
 
 
@@ -206,7 +200,8 @@ REFUSED = [
 ]
 
 
-def test_what_is_wrong_is_said_within_the_connection_timeout(secured: Secured) -> None:
+@pytest.mark.real_loop
+async def test_what_is_wrong_is_said_within_the_connection_timeout(secured: Secured) -> None:
     async def refused(change: dict[str, str], text: str) -> None:
         values = {
             name: value.format(
@@ -220,10 +215,7 @@ def test_what_is_wrong_is_said_within_the_connection_timeout(secured: Secured) -
         assert PASSWORD not in str(error.value)
         await store.close()
 
-    async def all_at_once() -> None:
-        await asyncio.gather(*(refused(change, text) for change, text in REFUSED))
-
-    asyncio.run(all_at_once())
+    await asyncio.gather(*(refused(change, text) for change, text in REFUSED))
 
 
 MISTAKES = [

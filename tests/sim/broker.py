@@ -158,6 +158,7 @@ class SimBroker:
             open_store=lambda _: self._open_store(),
             join_store=lambda _: self._open_store(),
             pool=None,
+            random_bytes=Random(self.lives[-1].name).randbytes,
         )
         self.app = app = App(self.settings, world)
         try:

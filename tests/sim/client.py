@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from random import Random
 from typing import Any, Final
 
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
-from ottla.net.outbound_connection import OutboundConnection, OutboundLimits
+from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimits
+from ottla.net.version_handshake import request_versions
 from ottla.protocol import wire
+from ottla.security.sasl.client import ClientLogin
+from ottla.security.sasl.login_requests import Requests, log_in
 from tests.sim.broker import HOST, PORT
 
 PRODUCE: Final = 0
@@ -51,20 +55,45 @@ class Client:
     bootstrap = f"{HOST}:{PORT}"
     several_brokers = False
 
-    def __init__(self, name: str, clock: Clock, dice: Random) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        dice: Random,
+        login: ClientLogin | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`login`: of every connection. `options`: with which `ottla.client` does the same."""
+        self.options = {"bootstrap_servers": self.bootstrap, **(options or {})}
+        self._login = login
+        self._login_options = options
         self.name = name
         self.clock = clock
         self.dice = dice
-        self._link = self.connection(HOST, PORT)
         self._correlation_id = 0
+        self._link = self.connection(HOST, PORT)
 
     def connection(self, host: str, port: int) -> OutboundConnection:
         limits = OutboundLimits(reconnect_backoff_ms=20, reconnect_backoff_max_ms=500)
-        return OutboundConnection(host, port, self.clock, Random(self.dice.random()), limits)
+        dice = Random(self.dice.random())
+        if self._login is None:
+            return OutboundConnection(host, port, self.clock, dice, limits)
+        handshake = partial(self._log_in, self._login, host, f"{host}:{port}")
+        return OutboundConnection(host, port, self.clock, dice, limits, handshake=handshake)
+
+    async def _log_in(self, login: ClientLogin, host: str, address: str, ask: Ask) -> int:
+        versions = await request_versions(ask, self._next_id, self.name, address)
+        newest = versions.newest_common
+        return await log_in(Requests(ask, self._next_id, self.name, newest, address, host), login)
+
+    def _next_id(self) -> int:
+        self._correlation_id += 1
+        return self._correlation_id
 
     def named(self, name: str) -> Client:
         """Another client of the same brokers."""
-        return type(self)(name, self.clock, Random(self.dice.random()))
+        dice = Random(self.dice.random())
+        return type(self)(name, self.clock, dice, self._login, self._login_options)
 
     def close(self) -> None:
         self._link.close()
@@ -82,8 +111,7 @@ class Client:
         fields: Mapping[str, Any],
         timeout_ms: int,
     ) -> Any:
-        self._correlation_id += 1
-        frame = wire.encode_request(*api, self._correlation_id, self.name, fields)
+        frame = wire.encode_request(*api, self._next_id(), self.name, fields)
         reply = await link.call(frame, timeout_ms)
         return wire.decode_reply(*api, reply)
 

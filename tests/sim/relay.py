@@ -128,7 +128,7 @@ class Pipelines:
             producer = SimProducer(
                 self._client.clock,
                 dice,
-                bootstrap_servers=self._client.bootstrap,
+                **self._client.options,
                 delivery_timeout_ms=20_000,
             )
             async with producer:
@@ -223,7 +223,7 @@ class Worker:
             self._clock,
             Random(self._dice.random()),
             SOURCE.name,
-            bootstrap_servers=self._client.bootstrap,
+            **self._client.options,
             group_id=self._sink,
             group_protocol=self._relaying.protocol,
             auto_offset_reset="earliest",
@@ -237,7 +237,7 @@ class Worker:
         producer = SimProducer(
             self._clock,
             Random(self._dice.random()),
-            bootstrap_servers=self._client.bootstrap,
+            **self._client.options,
             transactional_id=self._name,
             transaction_timeout_ms=TIMEOUT_MS,
             delivery_timeout_ms=10_000,

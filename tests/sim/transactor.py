@@ -91,18 +91,18 @@ class Transactor:
         self._count = 0
 
     async def run(self) -> None:
-        life = await self._begin()
+        life = await self.begin()
         for _ in range(self._dealings.transactions):
             try:
                 if not await self._transaction(life):
-                    self._zombie, life = life, await self._begin()
+                    self._zombie, life = life, await self.begin()
             except Gone:
-                life = await self._begin()
-        await self._begin()  # which aborts what may be open
+                life = await self.begin()
+        await self.begin()  # which aborts what may be open
 
     # One life
 
-    async def _begin(self) -> Life:
+    async def begin(self) -> Life:
         self._lives += 1
         process, began = f"{self._client.name}.{self._lives}", self._book.now_ns
         keys = {"key_type": 1, "coordinator_keys": [self._client.name]}
@@ -132,13 +132,13 @@ class Transactor:
         life.transaction = f"{life.process}.{self._count}"
         chosen = dice.sample(self._partitions, dice.randint(1, len(self._partitions)))
         if dealings.version == 1:
-            await self._add(life, chosen)
+            await self.add(life, chosen)
         for tp in chosen:
-            await self._write(life, tp, dice.randint(1, dealings.records_max))
+            await self.write(life, tp, dice.randint(1, dealings.records_max))
         await self._haunt()
         if dice.random() < dealings.abandons:
             return False
-        await self._end(life, commit=dice.random() >= dealings.aborts)
+        await self.end(life, commit=dice.random() >= dealings.aborts)
         return True
 
     async def _haunt(self) -> None:
@@ -146,9 +146,9 @@ class Transactor:
         zombie, self._zombie = self._zombie, None
         if zombie is not None:
             with suppress(Gone):
-                await self._end(zombie, commit=True)
+                await self.end(zombie, commit=True)
 
-    async def _add(self, life: Life, partitions: list[TopicPartition]) -> None:
+    async def add(self, life: Life, partitions: list[TopicPartition]) -> None:
         fields = {
             "v3_and_below_transactional_id": self._client.name,
             "v3_and_below_producer_id": life.producer_id,
@@ -168,7 +168,7 @@ class Transactor:
                 self._judge(code)
             await self._client.back_off()
 
-    async def _write(self, life: Life, tp: TopicPartition, count: int) -> None:
+    async def write(self, life: Life, tp: TopicPartition, count: int) -> None:
         names = [f"{life.transaction}.{tp.partition}.{number}" for number in range(count)]
         began, sequence = self._book.now_ns, life.sequences.get(tp, 0)
         batch = build(
@@ -217,7 +217,7 @@ class Transactor:
             await self._client.back_off()
         raise Gone("no reply from the broker")
 
-    async def _end(self, life: Life, *, commit: bool) -> None:
+    async def end(self, life: Life, *, commit: bool) -> None:
         began, outcome = self._book.now_ns, UNKNOWN
         try:
             reply = await self._until_ended(life, commit)

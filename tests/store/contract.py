@@ -6,7 +6,8 @@ The test files of the homes run all of them: nothing above the store may notice 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
 import pytest
@@ -35,13 +36,20 @@ PromiseOnSuspension: TypeAlias = Callable[[Store, Store, Interruption], Awaitabl
 """On two sessions of one tree; the first is interrupted."""
 
 
-async def keep(store: Store, promise: Promise) -> None:
-    """Run one promise on a store that is started and closed around it."""
+@asynccontextmanager
+async def running(store: Store) -> AsyncIterator[Store]:
+    """The store, started, and closed at the end."""
     await store.start()
     try:
-        await promise(store)
+        yield store
     finally:
         await store.close()
+
+
+async def keep(store: Store, promise: Promise) -> None:
+    """Run one promise on a store that is started and closed around it."""
+    async with running(store):
+        await promise(store)
 
 
 async def a_created_node_can_be_read(store: Store) -> None:

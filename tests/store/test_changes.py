@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from ottla.store import changes, paths
@@ -27,13 +25,13 @@ DATA: list[tuple[str, Change]] = [
 
 
 @pytest.mark.parametrize(("path", "change"), CHILDREN)
-def test_a_child_that_comes_or_goes_is_a_typed_change(path: str, change: Change) -> None:
-    assert _heard(path, children=True) == [change]
+async def test_a_child_that_comes_or_goes_is_a_typed_change(path: str, change: Change) -> None:
+    assert await _heard(path, children=True) == [change]
 
 
 @pytest.mark.parametrize(("path", "change"), DATA)
-def test_a_node_that_changes_is_a_typed_change(path: str, change: Change) -> None:
-    assert _heard(path, children=False) == [change]
+async def test_a_node_that_changes_is_a_typed_change(path: str, change: Change) -> None:
+    assert await _heard(path, children=False) == [change]
 
 
 def test_nobody_watches_just_anything() -> None:
@@ -41,23 +39,19 @@ def test_nobody_watches_just_anything() -> None:
         change_of_data("/somewhere/else")
 
 
-def _heard(path: str, *, children: bool) -> list[Change]:
+async def _heard(path: str, *, children: bool) -> list[Change]:
     changes: list[Change] = []
-
-    async def scenario() -> None:
-        store = MemoryStore(Ensemble())
-        await store.start()
-        for parent in paths.ancestors(path):
-            await store.create(parent)
-        watcher = Watcher(store, changes.append)
-        if children:
-            await store.create(path)
-            assert await watcher.children(path) == []
-            await store.create(f"{path}/child")
-        else:
-            assert await watcher.data(path) is None
-            await store.create(path)
-        await store.get("/")  # the watch runs on the loop, soon
-
-    asyncio.run(scenario())
+    store = MemoryStore(Ensemble())
+    await store.start()
+    for parent in paths.ancestors(path):
+        await store.create(parent)
+    watcher = Watcher(store, changes.append)
+    if children:
+        await store.create(path)
+        assert await watcher.children(path) == []
+        await store.create(f"{path}/child")
+    else:
+        assert await watcher.data(path) is None
+        await store.create(path)
+    await store.get("/")  # the watch runs on the loop, soon
     return changes

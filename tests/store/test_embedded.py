@@ -9,33 +9,34 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from ottla.store.embedded import EmbeddedStore
-from ottla.store.port import NoNode, Op, Session, SessionExpired, Set, Store, StoreUnavailable
+from ottla.store.port import NoNode, Op, Session, SessionExpired, Set, StoreUnavailable
 from ottla.store.sqlite_database import SqliteDatabase
 from ottla.store.tree import Entry, Tree
-from tests.store.contract import CONTRACT, Heard, Promise, keep, title
+from tests.store.contract import CONTRACT, Heard, Promise, keep, running, title
 
 
 @pytest.mark.parametrize("promise", CONTRACT, ids=title)
-def test_the_embedded_store_keeps_the_contract(promise: Promise, tmp_path: Path) -> None:
-    asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), promise))
+@pytest.mark.real_loop
+async def test_the_embedded_store_keeps_the_contract(promise: Promise, tmp_path: Path) -> None:
+    await keep(store_in(tmp_path), promise)
 
 
-def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
-    async def write(store: Store) -> None:
+@pytest.mark.real_loop
+async def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+    async with running(store_in(tmp_path)) as store:
         await store.create("/a", b"1")
         await store.create("/a/b", b"2")
         await store.set("/a", b"3")
         await store.create("/gone")
         await store.delete("/gone")
-
-    async def read(store: Store) -> None:
+    async with running(store_in(tmp_path)) as store:
         nodes = await store.get_many(["/a", "/a/b", "/gone"])
         assert [node and (node.data, node.version) for node in nodes] == [
             (b"3", 1),
@@ -44,74 +45,68 @@ def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
         ]
         assert await store.children("/a") == ["b"]
 
-    _with_restarts(tmp_path, write, read)
 
-
-def test_the_store_lies_in_the_data_directory_under_its_documented_name(tmp_path: Path) -> None:
-    async def write(store: Store) -> None:
+@pytest.mark.real_loop
+async def test_the_store_is_in_the_data_directory_under_its_documented_name(
+    tmp_path: Path,
+) -> None:
+    async with running(EmbeddedStore.at(tmp_path)) as store:
         await store.create("/a")
-
-    asyncio.run(keep(EmbeddedStore.at(tmp_path), write))
-    assert [path.name for path in tmp_path.iterdir()] == ["ottla-store.sqlite"]
+    assert files_of(tmp_path) == ["ottla-store.sqlite"]
 
 
-def test_ephemerals_are_gone_after_a_restart(tmp_path: Path) -> None:
-    async def write(store: Store) -> None:
+@pytest.mark.real_loop
+async def test_ephemerals_are_gone_after_a_restart(tmp_path: Path) -> None:
+    async with running(store_in(tmp_path)) as store:
         await store.create("/ids")
         await store.create("/ids/0", ephemeral=True)
-
-    async def read(store: Store) -> None:
+    async with running(store_in(tmp_path)) as store:
         assert await store.children("/ids") == []
-
-    _with_restarts(tmp_path, write, read)
 
 
 @pytest.mark.spec("CTL-04")
-def test_a_broker_that_registers_again_gets_a_larger_epoch(tmp_path: Path) -> None:
+@pytest.mark.real_loop
+async def test_a_broker_that_registers_again_gets_a_larger_epoch(tmp_path: Path) -> None:
     epochs: list[int] = []
-
-    async def register(store: Store) -> None:
-        await store.create("/0", ephemeral=True)
-        node = await store.get("/0")
-        assert node is not None
-        epochs.append(node.created)
-
-    _with_restarts(tmp_path, register, register, register)
+    for _ in range(3):
+        async with running(store_in(tmp_path)) as store:
+            await store.create("/0", ephemeral=True)
+            node = await store.get("/0")
+            assert node is not None
+            epochs.append(node.created)
     assert epochs == sorted(set(epochs))
 
 
-def test_sequential_names_go_on_after_a_restart(tmp_path: Path) -> None:
+@pytest.mark.real_loop
+async def test_sequential_names_go_on_after_a_restart(tmp_path: Path) -> None:
     names: list[str] = []
-
-    async def add(store: Store) -> None:
-        if await store.get("/q") is None:
-            await store.create("/q")
-        names.append(await store.create("/q/n_", sequential=True, ephemeral=True))
-
-    _with_restarts(tmp_path, add, add)
+    for _ in range(2):
+        async with running(store_in(tmp_path)) as store:
+            if await store.get("/q") is None:
+                await store.create("/q")
+            names.append(await store.create("/q/n_", sequential=True, ephemeral=True))
     assert names == ["/q/n_0000000000", "/q/n_0000000001"]
 
 
-def test_every_acknowledged_write_survives_a_kill(tmp_path: Path) -> None:
+@pytest.mark.real_loop
+async def test_every_acknowledged_write_survives_a_kill(tmp_path: Path) -> None:
     dice = random.Random(7)
     acknowledged = -1
     for _ in range(3):
         acknowledged = max(acknowledged, _write_until_killed(tmp_path, dice.randint(20, 120)))
-
-        async def check(store: Store, least: int = acknowledged) -> None:
+        async with running(store_in(tmp_path)) as store:
             counter = await store.get("/counter")
             assert counter is not None
-            assert int(counter.data) >= least
-            for number in range(least + 1):
+            assert int(counter.data) >= acknowledged
+            for number in range(acknowledged + 1):
                 assert await store.get(f"/items/{number}") is not None
 
-        asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), check))
 
-
-def test_writes_that_arrive_during_a_commit_share_the_next_one() -> None:
+@pytest.mark.real_loop
+async def test_writes_that_arrive_during_a_commit_share_the_next_one() -> None:
     disk = SlowDisk()
 
-    async def scenario(store: Store) -> None:
+    async with running(EmbeddedStore(disk)) as store:
         async with asyncio.TaskGroup() as tasks:
             first = tasks.create_task(store.create("/first"))
             await disk.begun()
@@ -121,13 +116,12 @@ def test_writes_that_arrive_during_a_commit_share_the_next_one() -> None:
         assert first.result() == "/first"
         assert [len(commit) for commit in disk.commits] == [2, 21]  # each with its parent
 
-    asyncio.run(keep(EmbeddedStore(disk), scenario))
 
-
-def test_nobody_reads_what_is_not_yet_on_the_disk() -> None:
+@pytest.mark.real_loop
+async def test_nobody_reads_what_is_not_yet_on_the_disk() -> None:
     disk = SlowDisk()
 
-    async def scenario(store: Store) -> None:
+    async with running(EmbeddedStore(disk)) as store:
         heard = Heard()
         await store.watch_data("/a", heard)
         async with asyncio.TaskGroup() as tasks:
@@ -139,13 +133,12 @@ def test_nobody_reads_what_is_not_yet_on_the_disk() -> None:
         assert await store.get("/a") is not None
         await heard.until(["/a"])
 
-    asyncio.run(keep(EmbeddedStore(disk), scenario))
 
-
-def test_a_write_whose_caller_gave_up_still_happens() -> None:
+@pytest.mark.real_loop
+async def test_a_write_whose_caller_gave_up_still_happens() -> None:
     disk = SlowDisk()
 
-    async def scenario(store: Store) -> None:
+    async with running(EmbeddedStore(disk)) as store:
         async with asyncio.TaskGroup() as tasks:
             given_up = tasks.create_task(store.create("/a"))
             await disk.begun()
@@ -154,67 +147,61 @@ def test_a_write_whose_caller_gave_up_still_happens() -> None:
         await store.create("/b")
         assert await store.get("/a") is not None
 
-    asyncio.run(keep(EmbeddedStore(disk), scenario))
 
-
-def test_a_full_disk_refuses_a_write_and_takes_the_next() -> None:
+@pytest.mark.real_loop
+async def test_a_full_disk_refuses_a_write_and_takes_the_next() -> None:
     disk = FailingDisk(errno.ENOSPC)
 
-    async def scenario(store: Store) -> None:
+    async with running(EmbeddedStore(disk)) as store:
         with pytest.raises(StoreUnavailable):
             await store.create("/a")
         assert await store.get("/a") is None
         await store.create("/a")
         assert await store.get("/a") is not None
 
-    asyncio.run(keep(EmbeddedStore(disk), scenario))
 
-
-def test_a_disk_that_fails_to_flush_is_never_trusted_again() -> None:
+@pytest.mark.real_loop
+async def test_a_disk_that_fails_to_flush_is_never_trusted_again() -> None:
     disk = FailingDisk(errno.EIO)
     states: list[Session] = []
 
-    async def scenario(store: Store) -> None:
+    async with running(EmbeddedStore(disk)) as store:
         store.on_session(states.append)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await store.create("/a")
         assert await store.get("/a") is None
         assert disk.commits == 1
-
-    asyncio.run(keep(EmbeddedStore(disk), scenario))
     assert states == [Session.SUSPENDED]
 
 
-def test_a_closed_store_refuses_and_a_second_close_is_harmless(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = EmbeddedStore(SqliteDatabase(tmp_path / "store"))
-        with pytest.raises(SessionExpired):
-            await store.get("/a")
-        await store.start()
-        await store.close()
-        await store.close()
-        with pytest.raises(SessionExpired):
-            await store.create("/a")
-
-    asyncio.run(scenario())
-
-
-def test_listeners_hear_when_the_session_begins(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        states: list[Session] = []
-        store = EmbeddedStore(SqliteDatabase(tmp_path / "store"))
-        store.on_session(states.append)
-        await store.start()
+@pytest.mark.real_loop
+async def test_a_closed_store_refuses_and_a_second_close_is_harmless(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with pytest.raises(SessionExpired):
+        await store.get("/a")
+    await store.start()
+    await store.close()
+    await store.close()
+    with pytest.raises(SessionExpired):
         await store.create("/a")
-        assert states == [Session.CONNECTED]
-        await store.close()
-
-    asyncio.run(scenario())
 
 
-def test_a_refusal_among_grouped_writes_spares_the_others(tmp_path: Path) -> None:
-    async def scenario(store: Store) -> None:
+@pytest.mark.real_loop
+async def test_listeners_hear_when_the_session_begins(tmp_path: Path) -> None:
+    states: list[Session] = []
+    store = store_in(tmp_path)
+    store.on_session(states.append)
+    await store.start()
+    await store.create("/a")
+    assert states == [Session.CONNECTED]
+    await store.close()
+
+
+@pytest.mark.real_loop
+async def test_a_refusal_among_grouped_writes_spares_the_others(tmp_path: Path) -> None:
+    async with running(store_in(tmp_path)) as store:
+
         async def refused() -> None:
             ops: list[Op] = [Set("/nowhere", b"")]
             with pytest.raises(NoNode):
@@ -225,8 +212,6 @@ def test_a_refusal_among_grouped_writes_spares_the_others(tmp_path: Path) -> Non
             tasks.create_task(refused())
             tasks.create_task(store.create("/b"))
         assert await store.children("/") == ["a", "b"]
-
-    asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), scenario))
 
 
 class FakeDisk:
@@ -305,6 +290,9 @@ def _write_until_killed(directory: Path, lines: int) -> int:
     return int(whole[-1])
 
 
-def _with_restarts(tmp_path: Path, *lives: Callable[[Store], Awaitable[None]]) -> None:
-    for life in lives:
-        asyncio.run(keep(EmbeddedStore(SqliteDatabase(tmp_path / "store")), life))
+def files_of(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
+def store_in(directory: Path) -> EmbeddedStore:
+    return EmbeddedStore(SqliteDatabase(directory / "store"))

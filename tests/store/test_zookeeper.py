@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -42,92 +42,88 @@ def store_on(server: Server) -> ZooKeeperStore:
 
 
 @pytest.mark.parametrize("promise", CONTRACT, ids=title)
-def test_the_zookeeper_store_keeps_the_contract(promise: Promise, server: Server) -> None:
-    asyncio.run(keep(store_on(server), promise))
+@pytest.mark.real_loop
+async def test_the_zookeeper_store_keeps_the_contract(promise: Promise, server: Server) -> None:
+    await keep(store_on(server), promise)
 
 
 @pytest.mark.parametrize("promise", CONTRACT_ON_SUSPENSION, ids=title)
-def test_the_zookeeper_store_keeps_the_contract_on_suspension(
+@pytest.mark.real_loop
+async def test_the_zookeeper_store_keeps_the_contract_on_suspension(
     promise: PromiseOnSuspension, server: Server
 ) -> None:
-    async def scenario() -> None:
-        where = f"{server.address}/tree{next(_number)}"
-        one, other = (
-            ZooKeeperStore(where, session_timeout_ms=SESSION_MS, connection_timeout_ms=20_000)
-            for _ in range(2)
-        )
-        heard = Heard()
-        one.on_session(heard)
-        await one.start()
-        await other.start()
+    where = f"{server.address}/tree{next(_number)}"
+    one, other = (
+        ZooKeeperStore(where, session_timeout_ms=SESSION_MS, connection_timeout_ms=20_000)
+        for _ in range(2)
+    )
+    heard = Heard()
+    one.on_session(heard)
+    await one.start()
+    await other.start()
+    await heard.until(Session.CONNECTED)
+
+    async def interrupt() -> None:
+        one._client._connection._socket.shutdown(socket.SHUT_RDWR)
+        await heard.until(Session.SUSPENDED)
         await heard.until(Session.CONNECTED)
 
-        async def interrupt() -> None:
-            one._client._connection._socket.shutdown(socket.SHUT_RDWR)
-            await heard.until(Session.SUSPENDED)
-            await heard.until(Session.CONNECTED)
-
-        await promise(one, other, interrupt)
-        await one.close()
-        await other.close()
-
-    asyncio.run(scenario())
+    await promise(one, other, interrupt)
+    await one.close()
+    await other.close()
 
 
-def test_a_session_that_is_interrupted_while_it_is_replaced_can_be_started_again(
+@pytest.mark.real_loop
+async def test_a_session_that_is_interrupted_while_it_is_replaced_can_be_started_again(
     server: Server,
 ) -> None:
-    async def scenario() -> None:
-        store, heard = store_on(server), Heard()
-        store.on_session(heard)
-        await store.start()
-        await asyncio.to_thread(server.end_session, store._client.client_id)
-        await heard.until(Session.EXPIRED)
-        await store.start()
-        store._client._connection._socket.shutdown(socket.SHUT_RDWR)
+    store, heard = store_on(server), Heard()
+    store.on_session(heard)
+    await store.start()
+    await asyncio.to_thread(server.end_session, store._client.client_id)
+    await heard.until(Session.EXPIRED)
+    await store.start()
+    store._client._connection._socket.shutdown(socket.SHUT_RDWR)
+    await heard.until(Session.SUSPENDED)
+    async with asyncio.timeout(20):
+        await store.start()  # as a broker does whose registration was interrupted
+    assert len(store.sessions) == 2
+    await store.create("/mine", ephemeral=True)
+    await store.close()
+
+
+@pytest.mark.real_loop
+async def test_a_store_without_contact_says_when_its_session_may_have_expired(
+    server: Server,
+) -> None:
+    store, heard = store_on(server), Heard()
+    store.on_session(heard)
+    await store.start()
+    server.signal(signal.SIGSTOP)
+    try:
         await heard.until(Session.SUSPENDED)
-        async with asyncio.timeout(20):
-            await store.start()  # as a broker does whose registration was interrupted
-        assert len(store.sessions) == 2
-        await store.create("/mine", ephemeral=True)
-        await store.close()
+        await heard.until(Session.OVERDUE)
+        with pytest.raises(StoreUnavailable):
+            await store.start()
+    finally:
+        server.signal(signal.SIGCONT)
+    await store.close()
 
-    asyncio.run(scenario())
 
-
-def test_a_store_without_contact_says_when_its_session_may_have_expired(server: Server) -> None:
-    async def scenario() -> None:
-        store, heard = store_on(server), Heard()
-        store.on_session(heard)
-        await store.start()
-        server.signal(signal.SIGSTOP)
-        try:
-            await heard.until(Session.SUSPENDED)
-            await heard.until(Session.OVERDUE)
-            with pytest.raises(StoreUnavailable):
+@pytest.mark.real_loop
+async def test_a_server_that_accepts_and_says_nothing_is_given_up_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"127.0.0.1:{silent.getsockname()[1]}"
+        store = ZooKeeperStore(where, session_timeout_ms=30_000, connection_timeout_ms=300)
+        async with asyncio.timeout(5):
+            with pytest.raises(StoreUnavailable, match=r"no reply within 0\.3 s"):
                 await store.start()
-        finally:
-            server.signal(signal.SIGCONT)
-        await store.close()
-
-    asyncio.run(scenario())
+            await store.close()
 
 
-def test_a_server_that_accepts_and_says_nothing_is_given_up_in_time() -> None:
-    async def scenario() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            where = f"127.0.0.1:{silent.getsockname()[1]}"
-            store = ZooKeeperStore(where, session_timeout_ms=30_000, connection_timeout_ms=300)
-            async with asyncio.timeout(5):
-                with pytest.raises(StoreUnavailable, match=r"no reply within 0\.3 s"):
-                    await store.start()
-                await store.close()
-
-    asyncio.run(scenario())
-
-
-def test_of_three_servers_one_may_be_down(tmp_path: Path) -> None:
-    async def scenario(servers: Sequence[Server]) -> None:
+@pytest.mark.real_loop
+async def test_of_three_servers_one_may_be_down(tmp_path: Path) -> None:
+    with zookeeper_ensemble(tmp_path, 3) as servers:
         where = ",".join(server.address for server in servers)
         store = ZooKeeperStore(
             f"{where}/a/b", session_timeout_ms=SESSION_MS, connection_timeout_ms=30_000
@@ -149,67 +145,58 @@ def test_of_three_servers_one_may_be_down(tmp_path: Path) -> None:
             await asyncio.to_thread(server.wait_until_it_serves)
         await store.close()
 
-    with zookeeper_ensemble(tmp_path, 3) as servers:
-        asyncio.run(scenario(servers))
+
+@pytest.mark.real_loop
+async def test_an_expired_session_loses_its_ephemerals_and_its_word(server: Server) -> None:
+    store, heard = store_on(server), Heard()
+    store.on_session(heard)
+    await store.start()
+    await heard.until(Session.CONNECTED)
+    await store.create("/mine", ephemeral=True)
+    await asyncio.to_thread(server.end_session, store._client.client_id)
+    await heard.until(Session.EXPIRED)
+    with pytest.raises(SessionExpired):
+        await store.get("/mine")
+    await store.start()
+    await heard.until(Session.CONNECTED)
+    assert await store.get("/mine") is None
+    await store.create("/mine", ephemeral=True)
+    await store.close()
 
 
-def test_an_expired_session_loses_its_ephemerals_and_its_word(server: Server) -> None:
-    async def scenario() -> None:
-        store, heard = store_on(server), Heard()
-        store.on_session(heard)
-        await store.start()
-        await heard.until(Session.CONNECTED)
-        await store.create("/mine", ephemeral=True)
-        await asyncio.to_thread(server.end_session, store._client.client_id)
-        await heard.until(Session.EXPIRED)
-        with pytest.raises(SessionExpired):
-            await store.get("/mine")
-        await store.start()
-        await heard.until(Session.CONNECTED)
-        assert await store.get("/mine") is None
-        await store.create("/mine", ephemeral=True)
-        await store.close()
-
-    asyncio.run(scenario())
-
-
-def test_without_contact_calls_are_refused_at_once_and_the_session_goes_on(
+@pytest.mark.real_loop
+async def test_without_contact_calls_are_refused_at_once_and_the_session_goes_on(
     server: Server,
 ) -> None:
-    async def scenario() -> None:
-        store, heard = store_on(server), Heard()
-        store.on_session(heard)
-        await store.start()
-        await heard.until(Session.CONNECTED)
-        server.signal(signal.SIGSTOP)
-        await heard.until(Session.SUSPENDED)
-        with pytest.raises(StoreUnavailable):
-            await store.get("/")
-        with pytest.raises(StoreUnavailable):
-            await store.create("/a")
-        server.signal(signal.SIGCONT)
-        while (state := await heard.next()) is Session.OVERDUE:
-            pass
-        # the server, too, was asleep: it may or may not have waited
-        if state is Session.EXPIRED:
-            await store.start()
+    store, heard = store_on(server), Heard()
+    store.on_session(heard)
+    await store.start()
+    await heard.until(Session.CONNECTED)
+    server.signal(signal.SIGSTOP)
+    await heard.until(Session.SUSPENDED)
+    with pytest.raises(StoreUnavailable):
+        await store.get("/")
+    with pytest.raises(StoreUnavailable):
         await store.create("/a")
-        await store.close()
+    server.signal(signal.SIGCONT)
+    while (state := await heard.next()) is Session.OVERDUE:
+        pass
+    # the server, too, was asleep: it may or may not have waited
+    if state is Session.EXPIRED:
+        await store.start()
+    await store.create("/a")
+    await store.close()
 
-    asyncio.run(scenario())
 
-
-def test_an_ensemble_that_does_not_answer_is_unavailable() -> None:
-    async def scenario() -> None:
-        where = f"127.0.0.1:{free_ports(1)[0]}"
-        store = ZooKeeperStore(where, session_timeout_ms=500, connection_timeout_ms=200)
-        with pytest.raises(StoreUnavailable):
-            await store.start()
-        with pytest.raises(SessionExpired):
-            await store.get("/a")
-        await store.close()
-
-    asyncio.run(scenario())
+@pytest.mark.real_loop
+async def test_an_ensemble_that_does_not_answer_is_unavailable() -> None:
+    where = f"127.0.0.1:{free_ports(1)[0]}"
+    store = ZooKeeperStore(where, session_timeout_ms=500, connection_timeout_ms=200)
+    with pytest.raises(StoreUnavailable):
+        await store.start()
+    with pytest.raises(SessionExpired):
+        await store.get("/a")
+    await store.close()
 
 
 def test_kazoos_refusals_become_ours() -> None:

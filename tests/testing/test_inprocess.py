@@ -56,16 +56,13 @@ def test_it_serves_inside_the_block_and_is_gone_after_it() -> None:
         Line(servers)
 
 
-def test_it_serves_on_the_callers_own_loop_too() -> None:
+@pytest.mark.real_loop
+async def test_it_serves_on_the_callers_own_loop_too() -> None:
     before = threads()
-
-    async def story() -> Path:
-        async with Broker() as broker:
-            assert "ottla-broker" not in {one.name for one in threads() - before}
-            await asyncio.to_thread(write_and_read, broker.bootstrap_servers)
-            return broker.data_dir
-
-    assert not asyncio.run(story()).exists()
+    async with Broker() as broker:
+        assert "ottla-broker" not in {thread.name for thread in threads() - before}
+        await asyncio.to_thread(write_and_read, broker.bootstrap_servers)
+    assert not broker.data_dir.exists()
 
 
 def test_several_run_side_by_side() -> None:
@@ -110,16 +107,13 @@ def test_metrics_are_offered_where_they_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"listeners": "nonsense"}, {"num.partitions": "many"}])
-def test_a_start_that_fails_is_the_callers_to_hear(settings: dict[str, str]) -> None:
+@pytest.mark.real_loop
+async def test_a_start_that_fails_is_the_callers_to_hear(settings: dict[str, str]) -> None:
     with pytest.raises(UserError), Broker(settings):
         pass
-
-    async def story() -> None:
+    with pytest.raises(UserError):
         async with Broker(settings):
             pass
-
-    with pytest.raises(UserError):
-        asyncio.run(story())
 
 
 def test_a_locked_folder_is_the_callers_to_hear(tmp_path: Path) -> None:

@@ -23,6 +23,13 @@ CREATION_TIMEOUT_MS: Final = 5_000
 TOPICS: Final = {0: CONSUMER_OFFSETS, 1: TRANSACTION_STATE}
 KINDS: Final = {CONSUMER_OFFSETS: Kind.GROUP, TRANSACTION_STATE: Kind.TRANSACTIONAL_ID}
 NOWHERE: Final = Node(NO_BROKER, "", -1, None)
+MESSAGES: Final = {
+    ErrorCode.none: "NONE",
+    ErrorCode.coordinator_not_available: "The coordinator is not available.",
+    ErrorCode.group_authorization_failed: "Group authorization failed.",
+    ErrorCode.transactional_id_authorization_failed: "Transactional Id authorization failed.",
+}
+"""As Kafka words them in replies without a list; clients show them to their users."""
 
 
 class CoordinatorLookup(NamedTuple):
@@ -57,10 +64,8 @@ async def find_coordinator(request: Request, ctx: Context) -> Fields:
             async for coordinator in in_slices(coordinators)
         ]
         return {"throttle_time": 0, "coordinators": fields}
-    none = coordinators[0].code is ErrorCode.none
-    return _single(
-        coordinators[0]._replace(message="NONE") if none else coordinators[0]
-    )  # as Kafka words it
+    [coordinator] = coordinators
+    return _single(coordinator._replace(message=MESSAGES[coordinator.code]))
 
 
 def _find(topic: str, key: str, ctx: Context) -> CoordinatorLookup:

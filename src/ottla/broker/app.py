@@ -217,7 +217,7 @@ class App:
         environment, listener = self._environment, Listeners.of(self.config).inter_broker
         links = BrokerLinks(self.broker_id, listener, metadata, environment.clock, environment.dice)
         if self.config.zookeeper_connect is not None:  # else there is no other broker
-            links.security = LinkSecurity(self.config, environment.clock)
+            links.security = LinkSecurity(self.config, environment.clock, environment.random_bytes)
         stack.callback(links.close)
         return links
 

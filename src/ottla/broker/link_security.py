@@ -6,6 +6,8 @@ connects: `broker_links.py` does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ottla.config.broker import BrokerConfig
 from ottla.config.listeners import ENCRYPTED, WITH_LOGIN, Endpoint, Listeners
 from ottla.config.sasl import SaslClientSettings
@@ -14,6 +16,7 @@ from ottla.net.broker_link import BrokerLink
 from ottla.net.outbound_connection import Ask
 from ottla.security.sasl.client import ClientLogin
 from ottla.security.sasl.login_requests import Requests, log_in
+from ottla.security.sasl.scram import nonce
 from ottla.security.sasl.server import ListenerSettings
 from ottla.security.tls.contexts import ClientTls
 
@@ -21,14 +24,18 @@ from ottla.security.tls.contexts import ClientTls
 class LinkSecurity:
     """For the protocol of the inter-broker listener."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(
+        self, config: BrokerConfig, clock: Clock, random_bytes: Callable[[int], bytes]
+    ) -> None:
+        """`random_bytes`: for the nonces of SCRAM."""
         endpoint = inter_broker_endpoint(config)
         self.tls: ClientTls | None = None
         self._login: ClientLogin | None = None
         if endpoint.protocol in ENCRYPTED:
             self.tls = ClientTls(tls_settings(config, endpoint))
         if endpoint.protocol in WITH_LOGIN:
-            self._login = _client_login(listener_settings(config, endpoint.name), clock)
+            listener = listener_settings(config, endpoint.name)
+            self._login = _client_login(listener, clock, random_bytes)
 
     async def login(self, link: BrokerLink, ask: Ask) -> int:
         """How long the login lasts, in ms; 0: for ever. AuthenticationFailed."""
@@ -58,7 +65,9 @@ def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
     return next(each for each in listeners.advertised if each.name == listeners.inter_broker)
 
 
-def _client_login(listener: ListenerSettings, clock: Clock) -> ClientLogin:
+def _client_login(
+    listener: ListenerSettings, clock: Clock, random_bytes: Callable[[int], bytes]
+) -> ClientLogin:
     mechanism = listener.settings.sasl_mechanism_inter_broker_protocol
     of_mechanism = listener.of_mechanism(mechanism)
     settings = SaslClientSettings(
@@ -67,7 +76,8 @@ def _client_login(listener: ListenerSettings, clock: Clock) -> ClientLogin:
         sasl_oauthbearer_allowed_urls=of_mechanism.sasl_oauthbearer_allowed_urls,
         sasl_kerberos_service_name=of_mechanism.sasl_kerberos_service_name,
     )
-    return ClientLogin(settings, clock, modules=listener.login_modules(mechanism))
+    modules = listener.login_modules(mechanism)
+    return ClientLogin(settings, clock, lambda: nonce(random_bytes), modules=modules)
 
 
 def listener_settings(config: BrokerConfig, name: str) -> ListenerSettings:

@@ -8,7 +8,6 @@ accepts a connection.
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ from ottla.model.errors import UserError
 from ottla.net.connection import Connection
 from ottla.net.network import Network
 from ottla.net.request_slot import Answer
-from ottla.security.sasl.scram import NONCE_BYTES, ScramCredentials
+from ottla.security.sasl.scram import ScramCredentials, nonce
 from ottla.security.sasl.server import ListenerSettings, SaslServer
 from ottla.security.tls.contexts import ServerTls
 
@@ -185,4 +184,4 @@ class ListenerSecurity:
         self._network.metrics.authentication_counter(name, outcome).value += 1
 
     def _nonce(self) -> str:
-        return base64.b64encode(self._environment.random_bytes(NONCE_BYTES)).decode()
+        return nonce(self._environment.random_bytes)

@@ -39,9 +39,9 @@ class ResponseRate:
 
     def __init__(self) -> None:
         self._available = float(RESPONSES_PER_SECOND)
-        self._updated_ms: int | None = None
+        self._updated_ms: MonoMs | None = None
 
-    def count_one(self, now_ms: int) -> int:
+    def count_one(self, now_ms: MonoMs) -> int:
         """How long this response has to wait; the next one waits longer."""
         passed_ms = now_ms - (now_ms if self._updated_ms is None else self._updated_ms)
         self._updated_ms = now_ms

@@ -49,6 +49,10 @@ def whole_value(value: object, *, most: int = INT64_MAX) -> int:
     return int(number)
 
 
+class NotATime(UserError):
+    """A text that does not have the form of a time."""
+
+
 def shortened(text: str, most: int = 40) -> str:
     """A text as an error message repeats it."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}..."
@@ -67,7 +71,7 @@ def moment_ms(option: str, text: str, now_ms: WallMs) -> int:
     try:
         moment = (datetime.fromisoformat(text).astimezone(UTC) - _EPOCH) // _MS
     except (ValueError, OverflowError):
-        raise UserError(
+        raise NotATime(
             f"{option} {text!r}: expected a time such as 2026-01-31T12:00:00, milliseconds since "
             "1970, or 2h for two hours ago"
         ) from None
@@ -96,7 +100,12 @@ def _length_ms(option: str, text: str, found: re.Match[str]) -> int:
 
 def offset_spec(option: str, text: str, now_ms: WallMs) -> OffsetSpec | int:
     """Which offset is meant: earliest, latest, max-timestamp, or the first at a time."""
-    return _SPECS[text] if text in _SPECS else moment_ms(option, text, now_ms)
+    if text in _SPECS:
+        return _SPECS[text]
+    try:
+        return moment_ms(option, text, now_ms)
+    except NotATime as error:
+        raise UserError(f"{error}, or one of {', '.join(_SPECS)}") from None
 
 
 def topic_partitions(option: str, text: str) -> tuple[str, tuple[int, ...] | None]:

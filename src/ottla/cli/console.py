@@ -46,6 +46,13 @@ def show(*tables: Table, as_json: bool, file: TextIO | None = None) -> None:
     print(json.dumps(as_value(*tables), indent=2, default=str), file=file or sys.stdout)
 
 
+def show_outcomes(*tables: Table, failed: Mapping[Item, Exception], as_json: bool) -> int:
+    """What was found, then a line for each failure; the exit code."""
+    if as_json or not failed or any(table.rows for table in tables):
+        show(*tables, as_json=as_json)
+    return failures(failed)
+
+
 def as_value(*tables: Table) -> object:
     """Tables as a JSON value."""
     values = {

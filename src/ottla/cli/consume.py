@@ -151,7 +151,7 @@ class Limits(NamedTuple):
         """The offsets that are meant."""
         if self.follow and self.to is not None:
             raise UserError("--follow and --to: give one of them")
-        found = span(
+        offsets = span(
             admin,
             partitions,
             _spec("--from", self.start) or OffsetSpec.EARLIEST,
@@ -159,10 +159,10 @@ class Limits(NamedTuple):
             read_committed=self.read_committed,
         )
         first, last = _offset("--from", self.start), _offset("--to", self.to)
-        starts = found.starts if first is None else dict.fromkeys(partitions, first)
-        if last is None or found.ends is None:
-            return ReadRange(starts, found.ends)
-        return ReadRange(starts, {one: min(last, end) for one, end in found.ends.items()})
+        starts = offsets.starts if first is None else dict.fromkeys(partitions, first)
+        if last is None or offsets.ends is None:
+            return ReadRange(starts, offsets.ends)
+        return ReadRange(starts, {one: min(last, end) for one, end in offsets.ends.items()})
 
 
 def _spec(option: str, text: str | None) -> OffsetSpec | int | None:

@@ -65,22 +65,22 @@ def delete_records(
         raise UserError("delete-records: give TOPIC with --before, or --file")
     if topic is not None and offset is None:
         raise UserError("--before is required: an offset, or end for all records")
-    asked = {} if file is None else _from_file(file)
+    offsets = {} if file is None else _from_file(file)
     if not (yes or dry_run):
         require_terminal("delete-records")
     with admin_connection(bootstrap) as admin:
         if topic is not None and offset is not None:
             partitions = expanded(admin, [topic_partitions("TOPIC", topic)])
-            asked = dict.fromkeys(partitions, offset)
+            offsets = dict.fromkeys(partitions, offset)
         if dry_run or not yes:
-            table = _to_be_deleted(admin, asked)
+            table = _to_be_deleted(admin, offsets)
             show(table, as_json=as_json and dry_run, file=sys.stdout if dry_run else sys.stderr)
             if dry_run:
                 return 0
             if not agreed("delete them?"):
                 print("ottla: nothing was deleted", file=sys.stderr)
                 return 1
-        outcomes = admin.delete_records(asked)
+        outcomes = admin.delete_records(offsets)
     rows = [(one.topic, one.partition, start) for one, start in outcomes.succeeded.items()]
     show(Table("begins now at", ("topic", "partition", "offset"), rows), as_json=as_json)
     return failures(outcomes.failed)

@@ -38,34 +38,34 @@ def doctor(
     addresses = _addresses(metrics)
     with admin_connection(bootstrap) as admin:
         facts = everything(admin, addresses)
-    found = examined(facts, ALL)
-    rows = [row_of(finding) for finding in (found if as_json else grouped(found))]
+    findings = examined(facts, ALL)
+    rows = [row_of(finding) for finding in (findings if as_json else grouped(findings))]
     show(
         Table("clients", CLIENTS, _clients(facts)),
         Table("findings", COLUMNS, rows),
         as_json=as_json,
     )
-    return 1 if any(one.severity is Severity.BAD for one in found) else 0
+    return 1 if any(one.severity is Severity.BAD for one in findings) else 0
 
 
 def _addresses(given: list[str] | None) -> dict[int, str]:
-    found = {}
+    addresses = {}
     for id, address in pairs("--metrics", given).items():
         if not id.isascii() or not id.isdigit() or ":" not in address:
             raise UserError(f"--metrics {id}={address}: expected ID=HOST:PORT, such as 0=db1:9404")
-        found[int(id)] = address
-    return found
+        addresses[int(id)] = address
+    return addresses
 
 
 def _clients(facts: Facts) -> list[tuple[object, ...]]:
     return [
         (
             broker,
-            one.software,
-            one.version,
-            one.connections,
-            [f"{api} {version}" for api, version in one.speaks],
+            client.software,
+            client.version,
+            client.connections,
+            [f"{api} {version}" for api, version in client.speaks],
         )
         for broker, clients in facts.clients.items()
-        for one in clients
+        for client in clients
     ]

@@ -28,18 +28,20 @@ def fitted(
     columns: Sequence[str], cells: Sequence[Sequence[str]], least: Sequence[str], width: int
 ) -> Layout:
     """The layout of a table on a terminal of so many columns."""
-    shown = {at: _column(name, [row[at] for row in cells]) for at, name in enumerate(columns)}
+    shown = {
+        index: _column(name, [row[index] for row in cells]) for index, name in enumerate(columns)
+    }
     dropped: list[str] = []
     for name in least:
         if _total(column.readable for column in shown.values()) <= width:
             break
         del shown[columns.index(name)]
         dropped.append(name)
-    widths = {at: column.natural for at, column in shown.items()}
-    _shrink(widths, {at: column.readable for at, column in shown.items()}, width)
-    _shrink(widths, {at: column.narrow for at, column in shown.items()}, width)
+    widths = {index: column.natural for index, column in shown.items()}
+    _shrink(widths, {index: column.readable for index, column in shown.items()}, width)
+    _shrink(widths, {index: column.narrow for index, column in shown.items()}, width)
     if _total(widths.values()) > width:
-        return Layout({at: 0 for at in range(len(columns))}, is_turned=True)
+        return Layout({index: 0 for index in range(len(columns))}, is_turned=True)
     return Layout(widths, tuple(dropped))
 
 
@@ -72,13 +74,13 @@ def _column(name: str, cells: Sequence[str]) -> _Column:
 def _shrink(widths: dict[int, int], least: Mapping[int, int], most: int) -> None:
     """Take from the columns that have the most to give, until it fits or nothing is left."""
     while _total(widths.values()) > most:
-        at = max(widths, key=lambda one: widths[one] - least[one])
-        if widths[at] <= least[at]:
+        index = max(widths, key=lambda one: widths[one] - least[one])
+        if widths[index] <= least[index]:
             return
         over = _total(widths.values()) - most
-        others = max((widths[one] - least[one] for one in widths if one != at), default=0)
-        spare = widths[at] - least[at]
-        widths[at] -= min(over, max(spare - others, 1))
+        others = max((widths[one] - least[one] for one in widths if one != index), default=0)
+        spare = widths[index] - least[index]
+        widths[index] -= min(over, max(spare - others, 1))
 
 
 def _total(widths: Iterable[int]) -> int:

@@ -65,12 +65,14 @@ def sample(admin: Admin) -> Sample:
     """Where every partition begins and ends, and what every group has committed, now."""
     topics = admin.describe_topics(admin.list_topics(internal=False)).succeeded.values()
     partitions = [
-        TopicPartition(topic.name, one.index) for topic in topics for one in topic.partitions
+        TopicPartition(topic.name, partition.index)
+        for topic in topics
+        for partition in topic.partitions
     ]
     ends = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST)).succeeded
-    groups = admin.describe_groups([one.id for one in admin.list_groups()]).succeeded.values()
+    groups = admin.describe_groups([group.id for group in admin.list_groups()]).succeeded.values()
     return Sample(
         SystemClock().mono_ms(),
-        {one: found.offset or 0 for one, found in ends.items()},
+        {partition: end.offset or 0 for partition, end in ends.items()},
         {group.id: (group.state, lags(admin, group)) for group in groups},
     )

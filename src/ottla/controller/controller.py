@@ -305,7 +305,7 @@ async def _ask_to_create(
     forwarder: Forwarder, topics: Sequence[NewTopic], timeout_ms: int
 ) -> dict[str, Created | KafkaError]:
     """Have the active controller, another broker, create these; only the refusals are returned."""
-    wanted = [
+    new_topics = [
         {
             "name": topic.name,
             "num_partitions": topic.partition_count,
@@ -315,7 +315,7 @@ async def _ask_to_create(
         }
         for topic in topics
     ]
-    fields = {"topics": wanted, "timeout": timeout_ms, "validate_only": False}
+    fields = {"topics": new_topics, "timeout": timeout_ms, "validate_only": False}
     try:
         reply = await forwarder.ask(CREATE_TOPICS, fields, timeout_ms)
     except KafkaError as refusal:

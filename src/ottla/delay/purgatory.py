@@ -61,6 +61,11 @@ class Delayed(Entry):
         self.on_complete()
         return True
 
+    def hasten(self, delay_ms: int) -> None:
+        """Wait no longer than this from now on."""
+        if self._purgatory is not None:
+            self._purgatory._timers.hasten(self, delay_ms)
+
     def abandon(self) -> None:
         """The reply is not needed any more: complete without one."""
         self.completed = True

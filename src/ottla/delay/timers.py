@@ -64,6 +64,12 @@ class Timers:
         elif self._wake is None or expires_ms < self._wake_ms:
             self._arm()
 
+    def hasten(self, entry: Entry, delay_ms: int) -> None:
+        """Expire `entry`, which waits here, after `delay_ms` if that is sooner."""
+        if entry.waiting and self._clock.mono_ms() + delay_ms < entry.expires_ms:
+            self._wheel.cancel(entry)
+            self.add(entry, delay_ms)
+
     def call_later(self, delay_ms: int, run: Callable[[], object]) -> Call:
         call = Call(run)
         self.add(call, delay_ms)

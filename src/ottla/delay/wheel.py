@@ -72,10 +72,10 @@ class Level:
 
     __slots__ = ("buckets", "now_ms", "span_ms", "tick_ms")
 
-    def __init__(self, tick_ms: int, size: int, now_ms: int) -> None:
+    def __init__(self, tick_ms: int, size: int, now_ms: MonoMs) -> None:
         self.tick_ms = tick_ms
         self.span_ms = tick_ms * size
-        self.now_ms = now_ms - now_ms % tick_ms
+        self.now_ms = MonoMs(now_ms - now_ms % tick_ms)
         self.buckets = [Bucket() for _ in range(size)]
 
 
@@ -146,11 +146,11 @@ class TimingWheel:
         self._turn_to(now_ms)
         return due
 
-    def _turn_to(self, now_ms: int) -> None:
+    def _turn_to(self, now_ms: MonoMs) -> None:
         for level in self._levels:
             if now_ms < level.now_ms + level.tick_ms:
                 return
-            level.now_ms = now_ms - now_ms % level.tick_ms
+            level.now_ms = MonoMs(now_ms - now_ms % level.tick_ms)
 
     def _place(self, entry: Entry) -> bool:
         """Into the lowest level whose span reaches it; False when it is due."""

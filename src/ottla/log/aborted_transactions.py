@@ -104,13 +104,13 @@ def _may_have_markers(log: Log, segment: Segment) -> bool:
     """
     if log.disk.exists(segment.files.path(TXN_INDEX)):
         return False
-    known = any(state.coordinator_epoch >= 0 for state in log.producers)
+    has_transactions = any(state.coordinator_epoch >= 0 for state in log.producers)
     if segment is log.segments.active:
-        return known
+        return has_transactions
     end = log.segments.end_of(log.segments.index_of(segment.base_offset), log.end_offset)
     path = snapshot_path(log.dir, end)
     if not log.disk.exists(path):
-        return known
+        return has_transactions
     try:
         return any(entry.coordinator_epoch >= 0 for entry in decode(log.disk.read(path)))
     except CorruptSnapshot:

@@ -20,6 +20,7 @@ from ottla.shared_state.change_notifications import (
     NotificationWatch,
     Rewrite,
     delete_notifications,
+    read_on_change,
     rewrite_all,
 )
 from ottla.store import paths
@@ -31,16 +32,13 @@ from ottla.store.port import (
     Node,
     NodeExists,
     Op,
-    SessionExpired,
     Set,
     Store,
-    StoreUnavailable,
 )
 
 log = logging.getLogger(__name__)
 
 NOTIFICATIONS_RETAINED: Final = 100
-STORE_RETRY_S: Final = 0.5
 
 RESOURCES_AT_ONCE: Final = 50
 """Nodes in one write."""
@@ -95,17 +93,11 @@ class AclStore:
 
     async def run(self) -> None:
         """Read the ACLs again after each change, until cancelled."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            if self._writers:
-                continue  # `_change_all` sets the event again when it is done
-            try:
-                await self._read()
-            except (StoreUnavailable, SessionExpired) as error:
-                log.warning("cannot read ACLs from the metadata store, retrying: %s", error)
-                await asyncio.sleep(STORE_RETRY_S)
-                self._changed.set()
+        await read_on_change(self._changed, "ACLs", self._read_unless_writing)
+
+    async def _read_unless_writing(self) -> None:
+        if not self._writers:  # otherwise `_change_all` sets the event again when it is done
+            await self._read()
 
     async def add(self, rules: Iterable[Rule]) -> None:
         """Store these ACLs; they are in force on this broker when this returns."""

@@ -6,9 +6,11 @@ ones are deleted. Never interprets a node or a notification.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.delay.slices import sliced
 from ottla.store import paths
@@ -22,8 +24,14 @@ from ottla.store.port import (
     NoNode,
     Op,
     Session,
+    SessionExpired,
     Store,
+    StoreUnavailable,
 )
+
+log = logging.getLogger(__name__)
+
+STORE_RETRY_S: Final = 0.5
 
 
 async def write_with_notification(
@@ -113,6 +121,75 @@ class NotificationWatch:
         if connection == self._connection:
             self._watched = False
             self._on_change()
+
+
+class NumberedNotifications:
+    """Notifications whose numbers tell which are new, and whether some were missed."""
+
+    def __init__(self, store: Store, parent: str, prefix: str, retained: int) -> None:
+        """`retained`: a broker that missed more changes than this reads everything again."""
+        self._store = store
+        self._parent = parent
+        self._prefix = prefix
+        self._retained = retained
+        self._changed = asyncio.Event()
+        self._watch = NotificationWatch(store, parent, self._changed.set)
+        self._last_number = -1
+
+    async def start(self) -> None:
+        """Watch for new ones. The caller reads everything next; may be called again."""
+        self._watch.listen()
+        self._last_number = max(map(self._number, await self._names()), default=self._last_number)
+
+    async def run(
+        self,
+        what: str,
+        read_all: Callable[[], Awaitable[None]],
+        read_changed: Callable[[Sequence[Node]], Awaitable[None]],
+    ) -> None:
+        """Until cancelled: read what new notifications announce, or all if some were missed.
+
+        `what` is read is for the log.
+        """
+
+        async def read() -> None:
+            names = await self._names()
+            new = [name for name in names if self._number(name) > self._last_number]
+            if not new:
+                return
+            if self._number(new[0]) > self._last_number + 1:
+                await read_all()
+            else:
+                nodes = await self._store.get_many([f"{self._parent}/{name}" for name in new])
+                await read_changed([node for node in nodes if node is not None])
+            self._last_number = self._number(new[-1])
+            await delete_notifications(self._store, self._parent, names, self._retained)
+
+        await read_on_change(self._changed, what, read)
+
+    async def _names(self) -> list[str]:
+        """Those that have a number, the oldest first."""
+        names = [name for name in await self._watch.read() if self._number(name) >= 0]
+        return sorted(names, key=self._number)
+
+    def _number(self, name: str) -> int:
+        digits = name.removeprefix(self._prefix)
+        return int(digits) if digits.isdigit() else -1
+
+
+async def read_on_change(
+    changed: asyncio.Event, what: str, read: Callable[[], Awaitable[None]]
+) -> None:
+    """Until cancelled: call `read` after each change, again while the store is unavailable."""
+    while True:
+        await changed.wait()
+        changed.clear()
+        try:
+            await read()
+        except (StoreUnavailable, SessionExpired) as error:
+            log.warning("cannot read %s from the metadata store, retrying: %s", what, error)
+            await asyncio.sleep(STORE_RETRY_S)
+            changed.set()
 
 
 async def delete_notifications(

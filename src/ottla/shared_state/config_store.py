@@ -8,9 +8,8 @@ concern it at its start, reads them again when a notification names them, and ha
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -22,9 +21,8 @@ from ottla.model.ids import BrokerId
 from ottla.security.password_encoder import CannotDecode, PasswordEncoder, is_encoded
 from ottla.security.sasl.scram import ScramCredentials
 from ottla.shared_state.change_notifications import (
-    NotificationWatch,
+    NumberedNotifications,
     config_change_notification,
-    delete_notifications,
     write_with_notification,
 )
 from ottla.shared_state.quota_store import QuotaStore
@@ -35,17 +33,14 @@ from ottla.store.port import (
     Node,
     NodeExists,
     Op,
-    SessionExpired,
     Set,
     Store,
-    StoreUnavailable,
 )
 
 log = logging.getLogger(__name__)
 
 NOTIFICATIONS_RETAINED: Final = 1_000
 """A broker that missed more changes than this reads everything again."""
-STORE_RETRY_S: Final = 0.5
 SECRET_BYTES: Final = 32
 
 Overrides = Mapping[str, str]
@@ -56,9 +51,9 @@ class ConfigStore:
         self._store = store
         self._config = config
         self._broker_id = broker_id
-        self._changed = asyncio.Event()
-        self._watch = NotificationWatch(store, paths.CONFIG_CHANGES, self._changed.set)
-        self._last_notification = -1
+        self._notifications = NumberedNotifications(
+            store, paths.CONFIG_CHANGES, paths.CONFIG_CHANGE_PREFIX, NOTIFICATIONS_RETAINED
+        )
         self.quotas: QuotaStore | None = None
         """Reads quotas, which are announced by the same notifications."""
         self.credentials = ScramCredentials()
@@ -70,24 +65,12 @@ class ConfigStore:
 
         It may be called again after it failed.
         """
-        self._watch.listen()
-        notifications = await self._read_notifications()
-        self._last_notification = max(map(_number, notifications), default=self._last_notification)
+        await self._notifications.start()
         await self._load_all()
 
     async def run(self) -> None:
         """Apply changes until cancelled."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._read_changes()
-            except (StoreUnavailable, SessionExpired) as error:
-                log.warning(
-                    "cannot read dynamic settings from the metadata store, retrying: %s", error
-                )
-                await asyncio.sleep(STORE_RETRY_S)
-                self._changed.set()
+        await self._notifications.run("dynamic settings", self._load_all, self._apply)
 
     async def load_topics(self, names: Iterable[str]) -> None:
         """Apply the stored settings of these topics; called before a replica is created."""
@@ -132,34 +115,8 @@ class ConfigStore:
 
         await write_with_notification(self._store, path, write, config_change_notification(entity))
 
-    async def _read_notifications(self) -> list[str]:
-        names = await self._watch.read()
-        return [name for name in names if name.removeprefix(paths.CONFIG_CHANGE_PREFIX).isdigit()]
-
-    async def _read_changes(self) -> None:
-        notifications = sorted(await self._read_notifications(), key=_number)
-        new = [
-            notification
-            for notification in notifications
-            if _number(notification) > self._last_notification
-        ]
-        if not new:
-            return
-        missed = _number(new[0]) > self._last_notification + 1
-        if missed:
-            await self._load_all()
-        else:
-            await self._apply(new)
-        self._last_notification = _number(new[-1])
-        await delete_notifications(
-            self._store, paths.CONFIG_CHANGES, notifications, NOTIFICATIONS_RETAINED
-        )
-
-    async def _apply(self, notifications: list[str]) -> None:
-        nodes = await self._store.get_many(
-            [f"{paths.CONFIG_CHANGES}/{notification}" for notification in notifications]
-        )
-        entities = {_entity(node) for node in nodes if node is not None}
+    async def _apply(self, notifications: Sequence[Node]) -> None:
+        entities = {_entity(notification) for notification in notifications}
         await self.load_topics(sorted(name for kind, name in entities if kind == "topics"))
         await self._load_groups(
             sorted(paths.plain(name) for kind, name in entities if kind == "groups")
@@ -246,10 +203,6 @@ class ConfigStore:
 def _is_password(name: str) -> bool:
     setting = BrokerConfig.SETTINGS.get(base_name(name))
     return setting is not None and setting.kind is Type.PASSWORD
-
-
-def _number(notification: str) -> int:
-    return int(notification.removeprefix(paths.CONFIG_CHANGE_PREFIX))
 
 
 def _overrides(path: str, node: Node | None) -> Overrides:

@@ -52,12 +52,12 @@ class QuotaStore:
         entities = {entity for path in entity_paths if (entity := entity_of(path)) is not None}
         if not entities:
             return
-        kept = {
+        retained = {
             entity: quotas
             for entity, quotas in self._quotas.quotas.items()
             if entity not in entities
         }
-        self._quotas.follow({**kept, **await self._stored(entities)})
+        self._quotas.follow({**retained, **await self._stored(entities)})
 
     async def change(self, changes: Mapping[QuotaEntity, Change]) -> None:
         """Write what each change returns for the stored settings, and apply it here at once."""
@@ -77,15 +77,15 @@ class QuotaStore:
                     await self._store.create(parent, b"")
 
     async def _entity_paths(self) -> list[str]:
-        found: list[str] = []
+        entity_paths: list[str] = []
         for kind in KINDS:
             for step in await self._children(f"/config/{kind}"):
                 path = f"{kind}/{step}"
-                found.append(path)
+                entity_paths.append(path)
                 if kind == "users":
                     clients = await self._children(f"/config/{path}/{CLIENTS}")
-                    found += [f"{path}/{CLIENTS}/{client}" for client in clients]
-        return found
+                    entity_paths += [f"{path}/{CLIENTS}/{client}" for client in clients]
+        return entity_paths
 
     async def _children(self, path: str) -> list[str]:
         return [] if await self._store.get(path) is None else await self._store.children(path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -19,8 +19,7 @@ from ottla.delay.slices import sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.delegation_tokens import DelegationTokens, Token
 from ottla.shared_state.change_notifications import (
-    NotificationWatch,
-    delete_notifications,
+    NumberedNotifications,
     write_with_notification,
 )
 from ottla.store import paths
@@ -41,7 +40,6 @@ from ottla.store.token_nodes import TokenNode
 log = logging.getLogger(__name__)
 
 NOTIFICATIONS_RETAINED: Final = 1_000
-STORE_RETRY_S: Final = 0.5
 _ROOTS: Final = (paths.DELEGATION_TOKEN, paths.TOKENS, paths.TOKEN_CHANGES)
 
 
@@ -53,9 +51,9 @@ class TokenStore:
         self.tokens = tokens
         self.random_bytes = random_bytes
         self._store = store
-        self._changed = asyncio.Event()
-        self._watch = NotificationWatch(store, paths.TOKEN_CHANGES, self._changed.set)
-        self._last_notification = -1
+        self._notifications = NumberedNotifications(
+            store, paths.TOKEN_CHANGES, paths.TOKEN_CHANGE_PREFIX, NOTIFICATIONS_RETAINED
+        )
 
     async def load(self) -> None:
         """Read all tokens. The watch is set first, so that no change is missed."""
@@ -65,23 +63,12 @@ class TokenStore:
             with suppress(NodeExists):
                 if await self._store.get(path) is None:
                     await self._store.create(path)
-        self._store.on_session(self._watch.on_session)
-        self._last_notification = max(map(_number, await self._watch.read()), default=-1)
+        await self._notifications.start()
         await self._load_all()
 
     async def run(self) -> None:
         """Apply changes of other brokers until cancelled."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._read_changes()
-            except (StoreUnavailable, SessionExpired) as error:
-                log.warning(
-                    "cannot read delegation tokens from the metadata store, retrying: %s", error
-                )
-                await asyncio.sleep(STORE_RETRY_S)
-                self._changed.set()
+        await self._notifications.run("delegation tokens", self._load_all, self._load_changed)
 
     async def run_expiry(self, check_s: float, is_active: Callable[[], bool]) -> None:
         """Until cancelled: the active controller deletes expired tokens."""
@@ -123,20 +110,8 @@ class TokenStore:
         await write_with_notification(self._store, path, op, _notification(id))
         self.tokens.drop([id])
 
-    async def _read_changes(self) -> None:
-        notifications = sorted(await self._watch.read(), key=_number)
-        new = [name for name in notifications if _number(name) > self._last_notification]
-        if not new:
-            return
-        if _number(new[0]) > self._last_notification + 1:
-            await self._load_all()
-        else:
-            nodes = await self._store.get_many([f"{paths.TOKEN_CHANGES}/{name}" for name in new])
-            await self._load({node.data.decode("utf-8", "replace") for node in nodes if node})
-        self._last_notification = _number(new[-1])
-        await delete_notifications(
-            self._store, paths.TOKEN_CHANGES, notifications, NOTIFICATIONS_RETAINED
-        )
+    async def _load_changed(self, notifications: Sequence[Node]) -> None:
+        await self._load({node.data.decode("utf-8", "replace") for node in notifications})
 
     async def _load_all(self) -> None:
         ids = await self._store.children(paths.TOKENS)
@@ -157,11 +132,6 @@ class TokenStore:
 def _notification(id: str) -> Op:
     path = f"{paths.TOKEN_CHANGES}/{paths.TOKEN_CHANGE_PREFIX}"
     return Create(path, id.encode(), sequential=True)
-
-
-def _number(notification: str) -> int:
-    digits = notification.removeprefix(paths.TOKEN_CHANGE_PREFIX)
-    return int(digits) if digits.isdigit() else -1
 
 
 def _encoded(token: Token) -> bytes:

@@ -58,8 +58,8 @@ def _check_python(spark: SparkSession) -> None:
     if context is None:
         return
     chosen = context.pythonExec
-    found = shutil.which(chosen)
-    if found is not None and Path(found) == Path(sys.executable):
+    program = shutil.which(chosen)
+    if program is not None and Path(program) == Path(sys.executable):
         return
     command = [chosen, "-c", "import pyarrow, ottla.spark"]
     try:
@@ -68,7 +68,7 @@ def _check_python(spark: SparkSession) -> None:
         failed = True
     if failed:
         raise UserError(
-            f"Spark starts its workers with {chosen} ({found or 'not found'}), which does not have "
-            f"ottla[spark]. Set the environment variable PYSPARK_PYTHON to {sys.executable} before "
-            "the session is made, or install ottla[spark] there."
+            f"Spark starts its workers with {chosen} ({program or 'not found'}), which does not "
+            "have ottla[spark]. Set the environment variable PYSPARK_PYTHON to "
+            f"{sys.executable} before the session is made, or install ottla[spark] there."
         )

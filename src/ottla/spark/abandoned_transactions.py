@@ -48,18 +48,30 @@ async def end_query(connection: Connection, client: Mapping[str, str], query: st
     `query` is the id Spark gave it (`query.id`, the `metadata` of its checkpoint), or the name of a
     batch job (`batch-…`). A run of it that is still alive ends with its next batch.
     """
-    found = await open_of(connection, query)
+    transactions = await open_of(connection, query)
     decided: set[PreparedTransaction] = set()
-    for sink in sorted({sink for each in found if (sink := sink_of(query, each[0])) is not None}):
+    for sink in sorted(
+        {
+            sink
+            for transaction in transactions
+            if (sink := sink_of(query, transaction[0])) is not None
+        }
+    ):
         ledger = StoredCommitLog(sink, connection, client)
         entry = await exactly_once.end(ledger)
         if entry is not None:
             decided.update(entry.transactions)
         else:  # its ledger is gone: nobody can know of a decision
-            await ledger.abort([id for id, _, _ in found if sink.run_epoch(id) is not None])
+            await ledger.abort([id for id, _, _ in transactions if sink.run_epoch(id) is not None])
     return Ended(
-        tuple(each.transactional_id for each in found if each in decided),
-        tuple(each.transactional_id for each in found if each not in decided),
+        tuple(
+            transaction.transactional_id for transaction in transactions if transaction in decided
+        ),
+        tuple(
+            transaction.transactional_id
+            for transaction in transactions
+            if transaction not in decided
+        ),
     )
 
 

@@ -120,13 +120,13 @@ _kept: dict[tuple[type[ClientConfig], tuple[tuple[str, str], ...]], Connection] 
 def shared(kind: type[ClientConfig], settings: Mapping[str, str]) -> Connection:
     """This process's connection for these settings."""
     key = (kind, tuple(sorted(settings.items())))
-    found = _kept.pop(key, None)
-    if found is None:
+    connection = _kept.pop(key, None)
+    if connection is None:
         if len(_kept) >= MAX_KEPT:
             _kept.pop(next(iter(_kept))).close()
-        found = Connection(kind.from_options({}, settings)).__enter__()
-    _kept[key] = found  # the last one used is the last to go
-    return found
+        connection = Connection(kind.from_options({}, settings)).__enter__()
+    _kept[key] = connection  # the last one used is the last to go
+    return connection
 
 
 def _admin(config: ClientConfig) -> AdminConfig:

@@ -132,12 +132,12 @@ def _share(start: Offset, size: int, total: int, limit: int) -> Offset:
     return start + min(size, math.ceil(share) if share < 1 else math.floor(share))
 
 
-def _shared_out(pieces: Sequence[Span], wanted: int) -> list[Span]:
+def _shared_out(pieces: Sequence[Span], count: int) -> list[Span]:
     """Cut the larger ones; what is too small to be cut leaves its share to them."""
     total = sum(span.size for span in pieces)
-    large = {span for span in pieces if _count(span.size, total, wanted) > 1}
+    large = {span for span in pieces if _count(span.size, total, count) > 1}
     large_total = sum(span.size for span in large)
-    rest = max(wanted - (len(pieces) - len(large)), 1)
+    rest = max(count - (len(pieces) - len(large)), 1)
     return [
         part
         for span in pieces

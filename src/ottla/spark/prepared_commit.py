@@ -47,11 +47,11 @@ async def end_prepared(session: Session, prepared: PreparedTransaction) -> None:
             await _commit(session, now)
 
 
-async def _commit(session: Session, who: PreparedTransaction) -> None:
+async def _commit(session: Session, transaction: PreparedTransaction) -> None:
     fields = {
-        "transactional_id": who.transactional_id,
-        "producer_id": who.producer_id,
-        "producer_epoch": who.epoch,
+        "transactional_id": transaction.transactional_id,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.epoch,
         "committed": True,
     }
     level = (await session.retry_lookup(session.cluster.features)).get(FEATURE, 0)
@@ -59,9 +59,9 @@ async def _commit(session: Session, who: PreparedTransaction) -> None:
 
     async def ask(node: To, ids: list[str]) -> Answers[str, KioMessage]:
         reply = await session.ask(node, END_TXN, fields, at_most=at_most)
-        return {who.transactional_id: result_or_error(reply, reply)}
+        return {transaction.transactional_id: result_or_error(reply, reply)}
 
-    (await session.for_each([who.transactional_id], session.transactions, ask)).all()
+    (await session.for_each([transaction.transactional_id], session.transactions, ask)).all()
 
 
 async def _refreshed(session: Session, prepared: PreparedTransaction) -> PreparedTransaction | None:

@@ -38,48 +38,48 @@ class ReadRequest:
 
 
 def read(
-    options: SourceOptions, wanted: ReadRequest, schema: pa.Schema
+    options: SourceOptions, request: ReadRequest, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The records of a span, as Spark wants them."""
     config = options.config()
     fetcher = Fetcher(
         shared(ConsumerConfig, options.client),
-        wanted.span,
+        request.span,
         read_committed=config.isolation_level == "read_committed",
         fail_on_data_loss=options.fail_on_data_loss,
         timeout_ms=options.poll_timeout_ms,
     )
     columns = tuple(DECODED[name] for name in schema.names if name in DECODED) or ("offset",)
     for chunk in fetcher.chunks():
-        yield from _decoded(chunk, columns, wanted, schema, config.check_crcs)
+        yield from _decoded(chunk, columns, request, schema, config.check_crcs)
 
 
 def _decoded(
     chunk: Chunk,
     columns: tuple[str, ...],
-    wanted: ReadRequest,
+    request: ReadRequest,
     schema: pa.Schema,
     check_crc: bool,
 ) -> Iterator[pa.RecordBatch]:
     # Only tasks decode; Spark's planning processes must not wait for kernels to load.
     from ottla.protocol.records.columns.decode import decode_batches
 
-    rest, at, aborted = chunk.fetched.records, chunk.start, chunk.fetched.aborted
+    rest, offset, aborted = chunk.fetched.records, chunk.start, chunk.fetched.aborted
     while True:
         decoded = decode_batches(
             rest,
             want=columns,
-            start_offset=at,
-            end_offset=wanted.span.end,
-            start_time=wanted.start_ms,
-            end_time=wanted.end_ms,
+            start_offset=offset,
+            end_offset=request.span.end,
+            start_time=request.start_ms,
+            end_time=request.end_ms,
             aborted=aborted,
             check_crc=check_crc,
             max_bytes=BATCH_BYTES,
         )
         if decoded.batch.num_rows:
-            yield shaped(decoded.batch, wanted.span.partition, schema)
-        at, aborted = decoded.next_offset, decoded.aborted
+            yield shaped(decoded.batch, request.span.partition, schema)
+        offset, aborted = decoded.next_offset, decoded.aborted
         if not decoded.more:
             return
         rest = rest[decoded.consumed :]

@@ -19,11 +19,17 @@ Never depends on a backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 ANY_VERSION = -1
+BATCH_OPS: Final = 500
+"""Operations in one atomic write, for those who have very many."""
+BATCH_BYTES: Final = 500_000
+"""Their size: ZooKeeper closes the connection on a request of a megabyte."""
+OP_BYTES: Final = 80
+"""The size of an operation without its path and data."""
 
 
 class Node(NamedTuple):
@@ -201,3 +207,18 @@ def owner_of(node: Node, store: Store) -> Owner:
     if node.owner not in store.sessions:
         return Owner.ANOTHER
     return Owner.THIS_SESSION if node.owner == store.sessions[-1] else Owner.EARLIER_SESSION
+
+
+def in_batches(ops: Sequence[Op]) -> Iterator[list[Op]]:
+    """Atomic writes of a size that every store accepts, in order."""
+    batch: list[Op] = []
+    size = 0
+    for op in ops:
+        op_size = OP_BYTES + len(op.path) + (len(op.data) if isinstance(op, Create | Set) else 0)
+        if batch and (len(batch) == BATCH_OPS or size + op_size > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(op)
+        size += op_size
+    if batch:
+        yield batch

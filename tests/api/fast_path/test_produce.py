@@ -14,7 +14,6 @@ from ottla.model.errors import ErrorCode
 from ottla.net.request_slot import Answer, RequestSlot
 from tests.fakes.api_side import ApiSide, Caller, api_side
 from tests.fakes.data_side import ME, OTHER, TOPIC_ID, TP, values_of
-from tests.fakes.virtual_loop import run
 
 LONG = bytes(100)  # records shorter than this go the general way in compact encodings
 
@@ -52,100 +51,84 @@ def counted(caller: Caller) -> GeneralHandler:
 
 @pytest.mark.spec("WIRE-10", "WIRE-12", "WIRE-13")
 @pytest.mark.parametrize("version", [7, 9, 10, 11, 12, 13])
-def test_the_third_request_is_answered_without_being_decoded(version: int) -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await side.data.lead()
-            records = side.data.batch(LONG)
-            await side.caller.ask(API, version, **fields(records))
-            general = counted(side.caller)
-            for base in (1, 2):
-                said = await side.caller.ask(API, version, **fields(records))
-                one = said.responses[0].partition_responses[0]
-                assert (one.error_code, one.base_offset) == (ErrorCode.none, base)
-                assert (one.index, one.log_start_offset) == (0, 0)
-            assert general.requests == 0
-            assert values_of(await side.data.read()) == [LONG] * 3
-
-    run(story())
+async def test_the_third_request_is_answered_without_being_decoded(version: int) -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        records = side.data.batch(LONG)
+        await side.caller.ask(API, version, **fields(records))
+        general = counted(side.caller)
+        for base in (1, 2):
+            said = await side.caller.ask(API, version, **fields(records))
+            one = said.responses[0].partition_responses[0]
+            assert (one.error_code, one.base_offset) == (ErrorCode.none, base)
+            assert (one.index, one.log_start_offset) == (0, 0)
+        assert general.requests == 0
+        assert values_of(await side.data.read()) == [LONG] * 3
 
 
 @pytest.mark.spec("WIRE-12")
-def test_what_is_wrong_with_a_later_request_is_said_as_ever() -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await side.data.lead()
-            records = side.data.batch(LONG)
+async def test_what_is_wrong_with_a_later_request_is_said_as_ever() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        records = side.data.batch(LONG)
+        await side.caller.ask(API, 12, **fields(records))
+        general = counted(side.caller)
+        for broken, code in (
+            (fields(records[:-1] + b"?"), ErrorCode.corrupt_message),
+            (fields(records, index=7), ErrorCode.unknown_topic_or_partition),
+            (fields(records[:-1]), ErrorCode.invalid_record),
+        ):
+            said = await side.caller.ask(API, 12, **broken)
+            assert said.responses[0].partition_responses[0].error_code is code
+        assert general.requests == 3
+        said = await side.caller.ask(API, 12, **fields(records))
+        assert said.responses[0].partition_responses[0].base_offset == 1
+
+
+async def test_a_topic_made_again_under_its_name_is_another_one_by_id() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        records = side.data.batch(LONG)
+        await side.caller.ask(API, 13, **fields(records))
+        general = counted(side.caller)
+        side.data.hosted.get(TP).log.restore(topic_id=UUID(int=5))
+        await side.caller.ask(API, 13, **fields(records))
+        assert general.requests == 1
+
+
+async def test_a_disk_that_fails_is_a_storage_error() -> None:
+    async with api_side(dirs=("/a", "/b")) as side:
+        await side.data.lead()
+        records = side.data.batch(LONG)
+        await side.caller.ask(API, 12, **fields(records))
+        side.data.disk.capacity_bytes = 0
+        said = await side.caller.ask(API, 12, **fields(records))
+        code = said.responses[0].partition_responses[0].error_code
+        assert code is ErrorCode.kafka_storage_error
+
+
+async def test_a_producer_that_turns_to_another_topic_is_learnt_anew() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        records = side.data.batch(LONG)
+        await side.caller.ask(API, 12, **fields(records, acks=-1))
+        learnt = side.caller.peer.answer
+        for _ in range(MISSES_MAX + 1):
             await side.caller.ask(API, 12, **fields(records))
-            general = counted(side.caller)
-            for broken, code in (
-                (fields(records[:-1] + b"?"), ErrorCode.corrupt_message),
-                (fields(records, index=7), ErrorCode.unknown_topic_or_partition),
-                (fields(records[:-1]), ErrorCode.invalid_record),
-            ):
-                said = await side.caller.ask(API, 12, **broken)
-                assert said.responses[0].partition_responses[0].error_code is code
-            assert general.requests == 3
-            said = await side.caller.ask(API, 12, **fields(records))
-            assert said.responses[0].partition_responses[0].base_offset == 1
-
-    run(story())
-
-
-def test_a_topic_made_again_under_its_name_is_another_one_by_id() -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await side.data.lead()
-            records = side.data.batch(LONG)
-            await side.caller.ask(API, 13, **fields(records))
-            general = counted(side.caller)
-            side.data.hosted.get(TP).log.restore(topic_id=UUID(int=5))
-            await side.caller.ask(API, 13, **fields(records))
-            assert general.requests == 1
-
-    run(story())
-
-
-def test_a_disk_that_fails_is_a_storage_error() -> None:
-    async def story() -> None:
-        async with api_side(dirs=("/a", "/b")) as side:
-            await side.data.lead()
-            records = side.data.batch(LONG)
-            await side.caller.ask(API, 12, **fields(records))
-            side.data.disk.capacity_bytes = 0
-            said = await side.caller.ask(API, 12, **fields(records))
-            code = said.responses[0].partition_responses[0].error_code
-            assert code is ErrorCode.kafka_storage_error
-
-    run(story())
-
-
-def test_a_producer_that_turns_to_another_topic_is_learnt_anew() -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await side.data.lead()
-            records = side.data.batch(LONG)
-            await side.caller.ask(API, 12, **fields(records, acks=-1))
-            learnt = side.caller.peer.answer
-            for _ in range(MISSES_MAX + 1):
-                await side.caller.ask(API, 12, **fields(records))
-            assert side.caller.peer.answer is not learnt
-            general = counted(side.caller)
-            await side.caller.ask(API, 12, **fields(records))
-            assert general.requests == 0
-
-    run(story())
+        assert side.caller.peer.answer is not learnt
+        general = counted(side.caller)
+        await side.caller.ask(API, 12, **fields(records))
+        assert general.requests == 0
 
 
 @pytest.mark.parametrize("other", [{"topic": "__consumer_offsets"}, {"acks": 0}])
-def test_what_is_always_refused_or_never_answered_is_not_learnt(other: dict[str, Any]) -> None:
-    async def story() -> None:
-        async with api_side() as side:
-            await side.data.lead()
-            side.caller.start(API, 12, **fields(side.data.batch(LONG), **other))
-            assert side.caller.peer.answer is side.dispatch
-
-    run(story())
+async def test_what_is_always_refused_or_never_answered_is_not_learnt(
+    other: dict[str, Any],
+) -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        side.caller.start(API, 12, **fields(side.data.batch(LONG), **other))
+        assert side.caller.peer.answer is side.dispatch
 
 
 async def produced_fast(side: ApiSide, acks: int) -> bool:

@@ -16,7 +16,6 @@ from ottla.store import paths
 from ottla.store.nodes import StateNode
 from tests.api.asking import ask
 from tests.fakes.control_plane import ControlPlane, Node, control_plane, settle, until
-from tests.fakes.virtual_loop import run
 
 TP = TopicPartition("t", 0)
 
@@ -78,20 +77,17 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 @pytest.mark.spec("CTL-10", "REP-29")
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_leader_shrinks_and_grows_its_set_and_all_brokers_hear_of_it(version: int) -> None:
-    async def story() -> None:
-        async with cluster() as brokers:
-            mine, other = brokers.epochs
-            shrunk = await brokers.propose((1, mine), version=version)
-            assert (shrunk.error_code, shrunk.isr, shrunk.partition_epoch) == (E.none, (1,), 1)
-            assert (shrunk.leader_id, shrunk.leader_epoch) == (1, 0)
-            assert await brokers.state() == ((1,), 0, 1)
-            await until(lambda: seen(brokers.two) == (1,))
-            grown = await brokers.propose((1, mine), (2, other), version=version)
-            assert (grown.error_code, grown.isr, grown.partition_epoch) == (E.none, (1, 2), 2)
-            await until(lambda: seen(brokers.two) == (1, 2))
-
-    run(story())
+async def test_a_leader_shrinks_and_grows_its_set_and_all_brokers_hear_of_it(version: int) -> None:
+    async with cluster() as brokers:
+        mine, other = brokers.epochs
+        shrunk = await brokers.propose((1, mine), version=version)
+        assert (shrunk.error_code, shrunk.isr, shrunk.partition_epoch) == (E.none, (1,), 1)
+        assert (shrunk.leader_id, shrunk.leader_epoch) == (1, 0)
+        assert await brokers.state() == ((1,), 0, 1)
+        await until(lambda: seen(brokers.two) == (1,))
+        grown = await brokers.propose((1, mine), (2, other), version=version)
+        assert (grown.error_code, grown.isr, grown.partition_epoch) == (E.none, (1, 2), 2)
+        await until(lambda: seen(brokers.two) == (1, 2))
 
 
 def seen(node: Node) -> tuple[int, ...]:
@@ -101,24 +97,21 @@ def seen(node: Node) -> tuple[int, ...]:
 
 
 @pytest.mark.spec("CTL-35")
-def test_who_restarted_or_left_or_leaves_cannot_come_into_the_set() -> None:
-    async def story() -> None:
-        async with cluster() as brokers:
-            mine, other = brokers.epochs
-            await brokers.propose((1, mine))
-            refused = await brokers.propose((1, mine), (2, other - 1))
-            assert refused.error_code is E.ineligible_replica
-            refused = await brokers.propose((1, mine), (3, -1))
-            assert refused.error_code is E.ineligible_replica
-            await brokers.one.controller.controlled_shutdown(brokers.two.id, BrokerEpoch(other))
-            refused = await brokers.propose((1, mine), (2, other))
-            assert refused.error_code is E.ineligible_replica
-            await brokers.plane.kill(2)
-            refused = await brokers.propose((1, mine), (2, other))
-            assert refused.error_code is E.ineligible_replica
-            assert (await brokers.state())[0] == (1,)
-
-    run(story())
+async def test_who_restarted_or_left_or_leaves_cannot_come_into_the_set() -> None:
+    async with cluster() as brokers:
+        mine, other = brokers.epochs
+        await brokers.propose((1, mine))
+        refused = await brokers.propose((1, mine), (2, other - 1))
+        assert refused.error_code is E.ineligible_replica
+        refused = await brokers.propose((1, mine), (3, -1))
+        assert refused.error_code is E.ineligible_replica
+        await brokers.one.controller.controlled_shutdown(brokers.two.id, BrokerEpoch(other))
+        refused = await brokers.propose((1, mine), (2, other))
+        assert refused.error_code is E.ineligible_replica
+        await brokers.plane.kill(2)
+        refused = await brokers.propose((1, mine), (2, other))
+        assert refused.error_code is E.ineligible_replica
+        assert (await brokers.state())[0] == (1,)
 
 
 @pytest.mark.parametrize(
@@ -134,37 +127,28 @@ def test_who_restarted_or_left_or_leaves_cannot_come_into_the_set() -> None:
         ({"partition": 1}, E.unknown_topic_or_partition),
     ],
 )
-def test_a_proposal_from_another_time_is_refused(more: dict[str, Any], code: E) -> None:
-    async def story() -> None:
-        async with cluster() as brokers:
-            result = await brokers.propose((1, brokers.epochs[0]), **more)
-            assert result.error_code is code
-            assert await brokers.state() == ((1, 2), 0, 0)
-
-    run(story())
+async def test_a_proposal_from_another_time_is_refused(more: dict[str, Any], code: E) -> None:
+    async with cluster() as brokers:
+        result = await brokers.propose((1, brokers.epochs[0]), **more)
+        assert result.error_code is code
+        assert await brokers.state() == ((1, 2), 0, 0)
 
 
-def test_only_the_leader_may_propose_and_only_a_set_with_itself() -> None:
-    async def story() -> None:
-        async with cluster() as brokers:
-            mine, other = brokers.epochs
-            result = await brokers.propose((2, other), broker_id=2, broker_epoch=other)
-            assert result.error_code is E.fenced_leader_epoch
-            result = await brokers.propose((2, other))
-            assert result.error_code is E.invalid_request
-            result = await brokers.propose((1, mine), asked_of=brokers.two)
-            assert result.error_code is E.not_controller
-
-    run(story())
+async def test_only_the_leader_may_propose_and_only_a_set_with_itself() -> None:
+    async with cluster() as brokers:
+        mine, other = brokers.epochs
+        result = await brokers.propose((2, other), broker_id=2, broker_epoch=other)
+        assert result.error_code is E.fenced_leader_epoch
+        result = await brokers.propose((2, other))
+        assert result.error_code is E.invalid_request
+        result = await brokers.propose((1, mine), asked_of=brokers.two)
+        assert result.error_code is E.not_controller
 
 
-def test_a_repeated_request_gets_the_state_that_it_already_brought_about() -> None:
-    async def story() -> None:
-        async with cluster() as brokers:
-            mine, _ = brokers.epochs
-            for _ in range(2):
-                result = await brokers.propose((1, mine), partition_epoch=0)
-                assert (result.error_code, result.partition_epoch) == (E.none, 1)
-            assert await brokers.state() == ((1,), 0, 1)
-
-    run(story())
+async def test_a_repeated_request_gets_the_state_that_it_already_brought_about() -> None:
+    async with cluster() as brokers:
+        mine, _ = brokers.epochs
+        for _ in range(2):
+            result = await brokers.propose((1, mine), partition_epoch=0)
+            assert (result.error_code, result.partition_epoch) == (E.none, 1)
+        assert await brokers.state() == ((1,), 0, 1)

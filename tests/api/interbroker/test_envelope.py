@@ -12,7 +12,6 @@ from ottla.model.errors import ErrorCode as E
 from ottla.protocol import principals, wire
 from tests.api.asking import ask
 from tests.fakes.control_plane import control_plane, settle
-from tests.fakes.virtual_loop import run
 
 CREATE = {
     "topics": [
@@ -45,32 +44,26 @@ def create_frame() -> bytes:
     return wire.encode_request(create_topics.API.key, 7, 77, "client", CREATE)
 
 
-def test_the_controller_answers_as_it_would_answer_the_client_itself() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await plane.start(2)
-            await settle()
-            said = await ask(one, API, wrapped(create_frame()))
-            assert said.error_code is E.none
-            data = memoryview(said.response_data)
-            assert int.from_bytes(data[:4], "big") == 77, "the client's own correlation id"
-            [topic] = wire.decode_reply(create_topics.API.key, 7, data).topics
-            assert (topic.name, topic.error_code, topic.num_partitions) == ("t", E.none, 2)
-
-    run(story())
+async def test_the_controller_answers_as_it_would_answer_the_client_itself() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await plane.start(2)
+        await settle()
+        said = await ask(one, API, wrapped(create_frame()))
+        assert said.error_code is E.none
+        data = memoryview(said.response_data)
+        assert int.from_bytes(data[:4], "big") == 77, "the client's own correlation id"
+        [topic] = wire.decode_reply(create_topics.API.key, 7, data).topics
+        assert (topic.name, topic.error_code, topic.num_partitions) == ("t", E.none, 2)
 
 
-def test_a_broker_that_is_not_the_controller_refuses_and_never_forwards_again() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            await plane.start(1)
-            two = await plane.start(2)
-            await settle()
-            said = await ask(two, API, wrapped(create_frame()))
-            assert (said.error_code, said.response_data) == (E.not_controller, None)
-
-    run(story())
+async def test_a_broker_that_is_not_the_controller_refuses_and_never_forwards_again() -> None:
+    async with control_plane() as plane:
+        await plane.start(1)
+        two = await plane.start(2)
+        await settle()
+        said = await ask(two, API, wrapped(create_frame()))
+        assert (said.error_code, said.response_data) == (E.not_controller, None)
 
 
 @pytest.mark.parametrize(
@@ -85,13 +78,10 @@ def test_a_broker_that_is_not_the_controller_refuses_and_never_forwards_again() 
         wrapped(create_frame(), client_host_address=b"\x0a"),
     ],
 )
-def test_only_well_formed_requests_that_need_the_controller_are_taken(asked: Any) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            assert (await ask(one, API, asked)).error_code is E.invalid_request
-
-    run(story())
+async def test_only_well_formed_requests_that_need_the_controller_are_taken(asked: Any) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        assert (await ask(one, API, asked)).error_code is E.invalid_request
 
 
 def test_a_principal_is_written_as_kafkas_default_builder_writes_it() -> None:

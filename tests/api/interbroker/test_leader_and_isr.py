@@ -12,7 +12,6 @@ from ottla.store.nodes import ConfigNode
 from tests.api.asking import ask
 from tests.controller.transcript import topic_id
 from tests.fakes.control_plane import control_plane
-from tests.fakes.virtual_loop import run
 
 T0 = TopicPartition("t", 0)
 
@@ -43,50 +42,41 @@ def asked(controller_epoch: int = 5, broker_epoch: int = -1) -> dict[str, object
 
 @pytest.mark.spec("CTL-37")
 @pytest.mark.parametrize("version", API.versions)
-def test_a_replica_becomes_what_it_is_told_to_be(version: int) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            said = await ask(one, API, asked(), version)
-            assert said.error_code is ErrorCode.none
-            (topic,) = said.topics
-            assert topic.topic_id == topic_id("t")
-            assert [(e.partition_index, e.error_code) for e in topic.partition_errors] == [
-                (0, ErrorCode.none)
-            ]
-            became = one.held.states[T0]
-            assert became.topic_id == topic_id("t")
-            assert became.assigned == (1, 3, (1, 2), (1, 2), 8)
-
-    run(story())
+async def test_a_replica_becomes_what_it_is_told_to_be(version: int) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        said = await ask(one, API, asked(), version)
+        assert said.error_code is ErrorCode.none
+        (topic,) = said.topics
+        assert topic.topic_id == topic_id("t")
+        assert [(e.partition_index, e.error_code) for e in topic.partition_errors] == [
+            (0, ErrorCode.none)
+        ]
+        became = one.held.states[T0]
+        assert became.topic_id == topic_id("t")
+        assert became.assigned == (1, 3, (1, 2), (1, 2), 8)
 
 
-def test_the_settings_of_a_topic_are_known_before_its_first_replica_is_made() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            config = ConfigNode({"retention.ms": "5"}).encode()
-            await one.store.create(paths.topic_config("t"), config)
-            await ask(one, API, asked())
-            assert one.config.topic("t").retention_ms == 5
-
-    run(story())
+async def test_the_settings_of_a_topic_are_known_before_its_first_replica_is_made() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        config = ConfigNode({"retention.ms": "5"}).encode()
+        await one.store.create(paths.topic_config("t"), config)
+        await ask(one, API, asked())
+        assert one.config.topic("t").retention_ms == 5
 
 
 @pytest.mark.spec("CTL-24", "CTL-35")
-def test_an_old_controller_and_one_that_means_an_earlier_life_are_refused() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            one.held.controller_epoch = ControllerEpoch(6)
-            old = await ask(one, API, asked(controller_epoch=5))
-            assert old.error_code is ErrorCode.stale_controller_epoch
-            one.held.broker_epoch = BrokerEpoch(50)
-            former = await ask(one, API, asked(controller_epoch=6, broker_epoch=49))
-            assert former.error_code is ErrorCode.stale_broker_epoch
-            assert one.held.states == {}
-
-    run(story())
+async def test_an_old_controller_and_one_that_means_an_earlier_life_are_refused() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        one.held.controller_epoch = ControllerEpoch(6)
+        old = await ask(one, API, asked(controller_epoch=5))
+        assert old.error_code is ErrorCode.stale_controller_epoch
+        one.held.broker_epoch = BrokerEpoch(50)
+        former = await ask(one, API, asked(controller_epoch=6, broker_epoch=49))
+        assert former.error_code is ErrorCode.stale_broker_epoch
+        assert one.held.states == {}
 
 
 def test_it_is_for_brokers_only() -> None:

@@ -9,7 +9,6 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import ControllerEpoch, TopicPartition
 from tests.api.asking import ask
 from tests.fakes.control_plane import control_plane
-from tests.fakes.virtual_loop import run
 
 ASKED = {
     "controller_id": 1,
@@ -29,27 +28,21 @@ ASKED = {
 
 @pytest.mark.spec("CTL-37", "CTL-53")
 @pytest.mark.parametrize("version", API.versions)
-def test_replicas_stop_and_those_to_be_deleted_are(version: int) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            said = await ask(one, API, ASKED, version)
-            assert said.error_code is ErrorCode.none
-            told = [(e.topic_name, e.partition_index, e.error_code) for e in said.partition_errors]
-            assert told == [("t", 0, ErrorCode.none), ("t", 1, ErrorCode.none)]
-            assert one.held.deleted == [TopicPartition("t", 1)]
-
-    run(story())
+async def test_replicas_stop_and_those_to_be_deleted_are(version: int) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        said = await ask(one, API, ASKED, version)
+        assert said.error_code is ErrorCode.none
+        told = [(e.topic_name, e.partition_index, e.error_code) for e in said.partition_errors]
+        assert told == [("t", 0, ErrorCode.none), ("t", 1, ErrorCode.none)]
+        assert one.held.deleted == [TopicPartition("t", 1)]
 
 
 @pytest.mark.spec("CTL-24")
-def test_an_old_controller_is_refused() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            one.held.controller_epoch = ControllerEpoch(6)
-            said = await ask(one, API, ASKED)
-            assert said.error_code is ErrorCode.stale_controller_epoch
-            assert one.held.deleted == []
-
-    run(story())
+async def test_an_old_controller_is_refused() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        one.held.controller_epoch = ControllerEpoch(6)
+        said = await ask(one, API, ASKED)
+        assert said.error_code is ErrorCode.stale_controller_epoch
+        assert one.held.deleted == []

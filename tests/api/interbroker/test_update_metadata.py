@@ -10,7 +10,6 @@ from ottla.model.ids import BrokerId, TopicPartition
 from tests.api.asking import ask
 from tests.controller.transcript import topic_id
 from tests.fakes.control_plane import control_plane
-from tests.fakes.virtual_loop import run
 
 T0 = TopicPartition("t", 0)
 
@@ -40,46 +39,37 @@ def asked(leader: int = 2, epoch: int = 5) -> dict[str, object]:
 
 @pytest.mark.spec("MDC-01", "MDC-05", "MDC-07", "CTL-37")
 @pytest.mark.parametrize("version", API.versions)
-def test_the_image_shows_what_the_controller_said(version: int) -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            said = await ask(one, API, asked(), version)
-            assert said.error_code is ErrorCode.none
-            image = one.metadata.image
-            assert image.controller_id == 2
-            assert image.names[topic_id("t")] == "t"
-            partition = image.partition(T0)
-            assert partition is not None
-            assert (partition.leader, partition.leader_epoch, partition.isr) == (2, 3, (2,))
-            assert (partition.replicas, partition.offline, partition.version) == ((2, 1), (1,), 8)
-            node = image.node(BrokerId(2), "OUT")
-            assert node == (2, "h", 9, "r")
-
-    run(story())
+async def test_the_image_shows_what_the_controller_said(version: int) -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        said = await ask(one, API, asked(), version)
+        assert said.error_code is ErrorCode.none
+        image = one.metadata.image
+        assert image.controller_id == 2
+        assert image.names[topic_id("t")] == "t"
+        partition = image.partition(T0)
+        assert partition is not None
+        assert (partition.leader, partition.leader_epoch, partition.isr) == (2, 3, (2,))
+        assert (partition.replicas, partition.offline, partition.version) == ((2, 1), (1,), 8)
+        node = image.node(BrokerId(2), "OUT")
+        assert node == (2, "h", 9, "r")
 
 
 @pytest.mark.spec("MDC-10", "CTL-52")
-def test_a_deleted_topic_is_forgotten_with_its_settings() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await ask(one, API, asked())
-            one.config.set_topic("t", {"retention.ms": "5"})
-            await ask(one, API, asked(leader=-2))
-            assert one.metadata.image.partition(T0) is None
-            assert one.config.topic_overrides("t") == {}
-
-    run(story())
+async def test_a_deleted_topic_is_forgotten_with_its_settings() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await ask(one, API, asked())
+        one.config.set_topic("t", {"retention.ms": "5"})
+        await ask(one, API, asked(leader=-2))
+        assert one.metadata.image.partition(T0) is None
+        assert one.config.topic_overrides("t") == {}
 
 
 @pytest.mark.spec("CTL-24")
-def test_an_old_controller_is_refused() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one = await plane.start(1)
-            await ask(one, API, asked(epoch=9))
-            said = await ask(one, API, asked(epoch=8))
-            assert said.error_code is ErrorCode.stale_controller_epoch
-
-    run(story())
+async def test_an_old_controller_is_refused() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await ask(one, API, asked(epoch=9))
+        said = await ask(one, API, asked(epoch=8))
+        assert said.error_code is ErrorCode.stale_controller_epoch

@@ -5,7 +5,7 @@ import pytest
 from ottla.testing import Broker
 from tests.asking import Line, batch, produced
 from tests.cli.ottla_program import Run
-from tests.client.admin.test_groups import joined
+from tests.client.admin.group_members import joined
 
 
 @pytest.mark.spec("MON-23", "TOOL-12")
@@ -35,3 +35,4 @@ def test_members_are_shown_beside_what_they_read(run: Run, topic: str, cli_broke
 def test_all_groups_are_shown_by_default_and_a_missing_one_is_named(run: Run, group: str) -> None:
     assert group in run("groups", "describe").out
     run("groups", "describe", "nobody").failed(1, "nobody")
+    assert run("groups", "describe", "nobody").out == "", "no empty tables before the reason"

@@ -5,7 +5,7 @@ import pytest
 import ottla
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
-from tests.client.admin.test_groups import joined
+from tests.client.admin.group_members import joined
 
 
 @pytest.mark.spec("TOOL-12")

@@ -9,7 +9,7 @@ from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
 from tests.asking import Line, batch, produced
 from tests.cli.ottla_program import Run
-from tests.client.admin.test_groups import joined
+from tests.client.admin.group_members import joined
 
 
 @pytest.fixture

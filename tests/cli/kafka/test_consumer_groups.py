@@ -4,7 +4,7 @@ import pytest
 
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
-from tests.client.admin.test_groups import joined
+from tests.client.admin.group_members import joined
 
 GROUPS = "kafka-consumer-groups.sh"
 

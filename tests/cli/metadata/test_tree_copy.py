@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from asyncio import run as asyncio_run
 from pathlib import Path
 from random import Random
 
-from ottla.cli.metadata.tree_copy import delete_tree, is_empty, read_tree, write_tree
+import pytest
+
+from ottla.cli.metadata.tree_copy import (
+    EPOCH_STEP,
+    TreeNode,
+    advanced,
+    delete_tree,
+    is_empty,
+    read_tree,
+    write_tree,
+)
+from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
+from ottla.shared_state.producer_ids import ProducerIds
 from ottla.shared_state.registration import create_root_nodes, generate_broker_id
 from ottla.store import paths
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.memory import Ensemble, MemoryStore
+from ottla.store.nodes import StateNode
 from ottla.store.port import Create, Op
 
 
@@ -24,40 +36,53 @@ async def filled() -> MemoryStore:
     return store
 
 
-def test_every_persistent_node_is_copied_and_nothing_else(tmp_path: Path) -> None:
-    async def story() -> None:
-        source, target = await filled(), EmbeddedStore.at(tmp_path)
+@pytest.mark.real_loop
+async def test_every_persistent_node_is_copied_and_nothing_else(tmp_path: Path) -> None:
+    source, target = await filled(), EmbeddedStore.at(tmp_path)
+    await target.start()
+    assert await is_empty(target)
+    await write_tree(target, await read_tree(source))
+    assert await read_tree(target) == await read_tree(source)
+    assert len(await target.children(paths.TOPICS)) == 700
+    assert await target.children(paths.BROKER_IDS) == []
+    assert await target.children(paths.CONFIG_CHANGES) == []
+    assert not await is_empty(target)
+    await target.close()
+
+
+@pytest.mark.real_loop
+async def test_broker_ids_generated_afterwards_are_new(tmp_path: Path) -> None:
+    source, target = await filled(), EmbeddedStore.at(tmp_path)
+    for _ in range(5):
+        last = await generate_broker_id(source, 1_000)
+    await target.start()
+    await write_tree(target, await read_tree(source))
+    assert await generate_broker_id(target, 1_000) == last + 1
+    await target.close()
+
+
+@pytest.mark.real_loop
+async def test_a_tree_is_deleted_with_its_notifications() -> None:
+    store = await filled()
+    await store.delete(f"{paths.BROKER_IDS}/1")
+    await delete_tree(store, await read_tree(store))
+    assert await is_empty(store)
+
+
+@pytest.mark.real_loop
+async def test_an_older_tree_repeats_no_leader_epoch_and_no_producer_id() -> None:
+    """The logs of the brokers know elections and producers that came after it was read."""
+    source = await filled()
+    state = StateNode(BrokerId(1), LeaderEpoch(7), (BrokerId(1),), ControllerEpoch(3))
+    path = paths.partition_state(TopicPartition("t0", 0))
+    tree = [*await read_tree(source), TreeNode(path, state.encode(), 5)]
+    used = ProducerIds(source, BrokerId(1))
+    last = [await used.next() for _ in range(2_500)][-1]
+    for exported in (tree, await read_tree(source)):  # without and with reserved ids
+        target = MemoryStore(Ensemble())
         await target.start()
-        assert await is_empty(target)
-        await write_tree(target, await read_tree(source))
-        assert await read_tree(target) == await read_tree(source)
-        assert len(await target.children(paths.TOPICS)) == 700
-        assert await target.children(paths.BROKER_IDS) == []
-        assert await target.children(paths.CONFIG_CHANGES) == []
-        assert not await is_empty(target)
-        await target.close()
-
-    asyncio_run(story())
-
-
-def test_broker_ids_generated_afterwards_are_new(tmp_path: Path) -> None:
-    async def story() -> None:
-        source, target = await filled(), EmbeddedStore.at(tmp_path)
-        for _ in range(5):
-            last = await generate_broker_id(source, 1_000)
-        await target.start()
-        await write_tree(target, await read_tree(source))
-        assert await generate_broker_id(target, 1_000) == last + 1
-        await target.close()
-
-    asyncio_run(story())
-
-
-def test_a_tree_is_deleted_with_its_notifications() -> None:
-    async def story() -> None:
-        store = await filled()
-        await store.delete(f"{paths.BROKER_IDS}/1")
-        await delete_tree(store, await read_tree(store))
-        assert await is_empty(store)
-
-    asyncio_run(story())
+        await write_tree(target, [n for n in advanced(exported) if n.path != path])
+        assert await ProducerIds(target, BrokerId(1)).next() > last
+    [node] = [node for node in advanced(tree) if node.path == path]
+    raised = state._replace(leader_epoch=LeaderEpoch(7 + EPOCH_STEP))
+    assert StateNode.decode(node.data) == raised

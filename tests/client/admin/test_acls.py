@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import copy
 import pickle
 from collections.abc import Callable, Iterator
@@ -83,13 +82,11 @@ def test_a_filter_finds_what_it_describes(
     assert guard.describe_acls(wanted) == found
 
 
-def test_the_admin_for_asyncio_knows_rules_too(guarded: Broker) -> None:
-    async def scenario() -> list[AclRule]:
-        async with ottla.aio.Admin(bootstrap_servers=guarded.bootstrap_servers) as admin:
-            (await admin.create_acls([READ])).all()
-            return (await admin.delete_acls([AclFilter()])).one()
-
-    assert asyncio.run(scenario()) == [READ]
+@pytest.mark.real_loop
+async def test_the_admin_for_asyncio_knows_rules_too(guarded: Broker) -> None:
+    async with ottla.aio.Admin(bootstrap_servers=guarded.bootstrap_servers) as admin:
+        (await admin.create_acls([READ])).all()
+        assert (await admin.delete_acls([AclFilter()])).one() == [READ]
 
 
 def test_a_cluster_without_an_authorizer_says_so(admin: ottla.Admin) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import inspect
 
 import pytest
@@ -32,14 +31,12 @@ def test_every_call_says_what_it_does_and_keeps_its_options(name: str) -> None:
     assert inspect.signature(face).parameters.keys() == inspect.signature(call).parameters.keys()
 
 
-def test_the_admin_for_asyncio_is_a_context(admin_broker: Broker, name: str) -> None:
-    async def scenario() -> list[str]:
-        at = {"bootstrap.servers": admin_broker.bootstrap_servers}
-        async with ottla.aio.Admin(config=at) as admin:
-            await admin.create_topic(name)
-            return await admin.list_topics()
-
-    assert name in asyncio.run(scenario())
+@pytest.mark.real_loop
+async def test_the_admin_for_asyncio_is_a_context(admin_broker: Broker, name: str) -> None:
+    at = {"bootstrap.servers": admin_broker.bootstrap_servers}
+    async with ottla.aio.Admin(config=at) as admin:
+        await admin.create_topic(name)
+        assert name in await admin.list_topics()
 
 
 def test_an_unknown_option_names_the_nearest_known_one() -> None:

@@ -10,6 +10,7 @@ from ottla import ErrorCode, KafkaError, TopicPartition
 from ottla.client.admin import GroupMember
 from ottla.client.admin.groups import decode_assignment
 from ottla.testing import Broker
+from tests.client.admin.group_members import joined
 
 
 @pytest.fixture
@@ -18,23 +19,6 @@ def member(admin_broker: Broker, topic: str) -> Iterator[Consumer]:
     consumer = joined(admin_broker, topic)
     yield consumer
     consumer.close()
-
-
-def joined(broker: Broker, topic: str, **settings: str) -> Consumer:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": topic,
-            "group.protocol": "classic",
-            "client.id": "reader",
-            "log_level": 2,
-            **{key.replace("_", "."): value for key, value in settings.items()},
-        }
-    )
-    consumer.subscribe([topic])
-    while not consumer.assignment():
-        consumer.poll(0.1)
-    return consumer
 
 
 @pytest.mark.spec("TOOL-12", "TOOL-18")

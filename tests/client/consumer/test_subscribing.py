@@ -10,7 +10,6 @@ from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.batches import batch
 from tests.client.consumer.scripted import OFFSET_COMMIT, Rig
-from tests.fakes.virtual_loop import run
 
 HERE = TopicPartition("t", 0)
 
@@ -44,26 +43,20 @@ def test_a_bad_partition_is_named(bad: Any) -> None:
 
 
 @pytest.mark.spec("CON-51")
-def test_closing_commits_also_for_partitions_chosen_by_hand() -> None:
-    async def story() -> None:
-        rig = Rig(group_id="g")
-        rig.cluster.logs[HERE] = [batch(0, 3)]
-        async with rig.run() as core:
-            subscribing.assign(core, [HERE])
-            await rig.poll()
-            await subscribing.close(core, 1_000)
-        sent = rig.cluster.last(OFFSET_COMMIT)["topics"][0]["partitions"][0]
-        assert sent["committed_offset"] == 3
-
-    run(story())
+async def test_closing_commits_also_for_partitions_chosen_by_hand() -> None:
+    rig = Rig(group_id="g")
+    rig.cluster.logs[HERE] = [batch(0, 3)]
+    async with rig.run() as core:
+        subscribing.assign(core, [HERE])
+        await rig.poll()
+        await subscribing.close(core, 1_000)
+    sent = rig.cluster.last(OFFSET_COMMIT)["topics"][0]["partitions"][0]
+    assert sent["committed_offset"] == 3
 
 
-def test_unsubscribing_from_what_was_chosen_by_hand_only_forgets_it() -> None:
-    async def story() -> None:
-        rig = Rig()
-        async with rig.run() as core:
-            subscribing.assign(core, [HERE])
-            await subscribing.unsubscribe(core)
-            assert core.subscriptions.mode is SubscriptionMode.NOTHING
-
-    run(story())
+async def test_unsubscribing_from_what_was_chosen_by_hand_only_forgets_it() -> None:
+    rig = Rig()
+    async with rig.run() as core:
+        subscribing.assign(core, [HERE])
+        await subscribing.unsubscribe(core)
+        assert core.subscriptions.mode is SubscriptionMode.NOTHING

@@ -52,14 +52,12 @@ def test_a_callback_that_comes_late_is_called_at_once_and_one_that_fails_harms_n
     assert "delivery callback failed for a record to t-0" in caplog.text
 
 
-def test_it_can_be_awaited_before_and_after_its_outcome_and_across_a_split() -> None:
-    async def main() -> None:
-        whole, parts = batch(b"a", b"b"), [batch(b"a"), batch(b"b")]
-        loop = asyncio.get_running_loop()
-        loop.call_soon(whole.split_into, parts)
-        loop.call_later(0.001, parts[1].succeed, 9, -1)
-        delivery = Delivery.of(whole, 1)
-        assert (await delivery).offset == 9
-        assert (await delivery).offset == 9
-
-    asyncio.run(main())
+@pytest.mark.real_loop
+async def test_it_can_be_awaited_before_and_after_its_outcome_and_across_a_split() -> None:
+    whole, parts = batch(b"a", b"b"), [batch(b"a"), batch(b"b")]
+    loop = asyncio.get_running_loop()
+    loop.call_soon(whole.split_into, parts)
+    loop.call_later(0.001, parts[1].succeed, 9, -1)
+    delivery = Delivery.of(whole, 1)
+    assert (await delivery).offset == 9
+    assert (await delivery).offset == 9

@@ -10,7 +10,7 @@ from ottla.client.errors import UserError
 from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
 from ottla.client.partitioners import partition_of
 from ottla.client.producer.send_path import checked
-from tests.client.producer.broker_rig import producing, run
+from tests.client.producer.broker_rig import producing
 from tests.fakes.scripted_broker import ScriptedBroker
 
 
@@ -46,59 +46,53 @@ def test_a_part_of_a_record_that_is_wrong_is_named(wrong: dict[str, Any], said: 
 
 
 @pytest.mark.spec("PRD-12", "PRD-19")
-def test_the_quick_way_and_the_long_way_fill_the_same_batch_in_order() -> None:
-    async def main() -> None:
-        async with ScriptedBroker() as broker, producing(broker, linger_ms=20_000) as producer:
-            for number in range(6):
-                headers = [("h", b"")] if number % 2 else None
-                await producer.send("t", b"%d" % number, headers=headers)
-            await producer.send("t", b"large " * 2_000)
-            await producer.flush()
-            values = [value for each in broker.arrived for value in each.values]
-            assert values[:6] == [b"%d" % number for number in range(6)]
-            assert len(values) == 7
-
-    run(main)
+@pytest.mark.real_loop
+async def test_the_quick_way_and_the_long_way_fill_the_same_batch_in_order() -> None:
+    async with ScriptedBroker() as broker, producing(broker, linger_ms=20_000) as producer:
+        for number in range(6):
+            headers = [("h", b"")] if number % 2 else None
+            await producer.send("t", b"%d" % number, headers=headers)
+        await producer.send("t", b"large " * 2_000)
+        await producer.flush()
+        values = [value for each in broker.arrived for value in each.values]
+        assert values[:6] == [b"%d" % number for number in range(6)]
+        assert len(values) == 7
 
 
 @pytest.mark.spec("PRD-14", "PRD-16", "TXN-20")
-def test_keys_take_the_quick_way_to_the_same_partitions_also_after_some_were_added() -> None:
-    async def main() -> None:
-        async with (
-            ScriptedBroker(topics={"t": 3}) as broker,
-            producing(broker, linger_ms=20_000, batch_size=400) as producer,
-        ):
-            keys = [b"%d" % number for number in range(20)]
-            for number in range(200):
-                await producer.send("t", b"%d" % number, keys[number % 20])
-            await producer.flush()
-            broker.topics["t"] = 5
-            await producer._core.cluster.refresh(["t"])
-            for number in range(200, 400):
-                await producer.send("t", b"%d" % number, keys[number % 20])
-            await producer.flush()
-            places = {
-                int(value or b""): each.tp.partition
+@pytest.mark.real_loop
+async def test_keys_take_the_quick_way_to_the_same_partitions_also_after_some_were_added() -> None:
+    async with (
+        ScriptedBroker(topics={"t": 3}) as broker,
+        producing(broker, linger_ms=20_000, batch_size=400) as producer,
+    ):
+        keys = [b"%d" % number for number in range(20)]
+        for number in range(200):
+            await producer.send("t", b"%d" % number, keys[number % 20])
+        await producer.flush()
+        broker.topics["t"] = 5
+        await producer._core.cluster.refresh(["t"])
+        for number in range(200, 400):
+            await producer.send("t", b"%d" % number, keys[number % 20])
+        await producer.flush()
+        places = {
+            int(value or b""): each.tp.partition for each in broker.arrived for value in each.values
+        }
+        assert [places[number] for number in range(200)] == [
+            partition_of(keys[number % 20], 3) for number in range(200)
+        ]
+        late = range(300, 400)  # a batch that was open may still be filled
+        assert [places[number] for number in late] == [
+            partition_of(keys[number % 20], 5) for number in late
+        ]
+        for partition in range(5):
+            mine = [
+                int(value or b"")
                 for each in broker.arrived
                 for value in each.values
-            }
-            assert [places[number] for number in range(200)] == [
-                partition_of(keys[number % 20], 3) for number in range(200)
+                if each.tp.partition == partition
             ]
-            late = range(300, 400)  # a batch that was open may still be filled
-            assert [places[number] for number in late] == [
-                partition_of(keys[number % 20], 5) for number in late
-            ]
-            for partition in range(5):
-                mine = [
-                    int(value or b"")
-                    for each in broker.arrived
-                    for value in each.values
-                    if each.tp.partition == partition
-                ]
-                assert mine == sorted(mine)
-
-    run(main)
+            assert mine == sorted(mine)
 
 
 class Notes(ProducerInterceptor):
@@ -114,22 +108,20 @@ class Notes(ProducerInterceptor):
 
 
 @pytest.mark.spec("PRD-05", "PRD-13", "PRD-18")
-def test_interceptors_come_before_serializers_and_hear_before_callbacks_do() -> None:
-    async def main() -> None:
-        notes = Notes()
-        async with (
-            ScriptedBroker() as broker,
-            producing(
-                broker, interceptors=[notes], value_serializer=str.encode, max_request_size=200
-            ) as producer,
-        ):
-            delivery = await producer.send("elsewhere", "text")
-            delivery.add_done_callback(lambda done: notes.seen.append("callback"))
-            await delivery
-            assert notes.seen == [("sent", "text"), "told", "callback"]
-            assert broker.arrived[0].values == [b"text!"]
-            large = await producer.send("t", "x" * 500)
-            assert large.done()
-            assert notes.seen[-1] == "RecordTooLarge"
-
-    run(main)
+@pytest.mark.real_loop
+async def test_interceptors_come_before_serializers_and_hear_before_callbacks_do() -> None:
+    notes = Notes()
+    async with (
+        ScriptedBroker() as broker,
+        producing(
+            broker, interceptors=[notes], value_serializer=str.encode, max_request_size=200
+        ) as producer,
+    ):
+        delivery = await producer.send("elsewhere", "text")
+        delivery.add_done_callback(lambda done: notes.seen.append("callback"))
+        await delivery
+        assert notes.seen == [("sent", "text"), "told", "callback"]
+        assert broker.arrived[0].values == [b"text!"]
+        large = await producer.send("t", "x" * 500)
+        assert large.done()
+        assert notes.seen[-1] == "RecordTooLarge"

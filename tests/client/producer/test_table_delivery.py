@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from ottla.client.producer.table_delivery import SentRange, TableDelivery
 from tests.client.producer.rig import batch
 
 
-def test_a_table_is_done_when_all_its_batches_are() -> None:
+@pytest.mark.real_loop
+async def test_a_table_is_done_when_all_its_batches_are() -> None:
     first, whole, parts = batch(b"a"), batch(b"b", b"c"), [batch(b"b"), batch(b"c")]
     delivery = TableDelivery([first, whole])
     assert len(delivery) == 3
@@ -25,11 +24,7 @@ def test_a_table_is_done_when_all_its_batches_are() -> None:
     expected = [SentRange("t", 0, 10, 1), SentRange("t", 0, 20, 1), SentRange("t", 0, 21, 1)]
     assert delivery.result(0) == expected
     assert delivery.exception(0) is None
-
-    async def main() -> None:
-        assert await delivery == expected
-
-    asyncio.run(main())
+    assert await delivery == expected
 
 
 def test_the_first_failure_is_raised() -> None:

@@ -7,15 +7,22 @@ from collections.abc import Sequence
 import pytest
 
 from ottla.controller.runtime.fenced_writer import (
-    BATCH_BYTES,
-    BATCH_OPS,
     ControllerFenced,
     FencedWriter,
 )
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
-from ottla.store.port import BadVersion, Create, Delete, NodeExists, Op, Result, Set
-from tests.fakes.virtual_loop import run
+from ottla.store.port import (
+    BATCH_BYTES,
+    BATCH_OPS,
+    BadVersion,
+    Create,
+    Delete,
+    NodeExists,
+    Op,
+    Result,
+    Set,
+)
 
 
 class Counting(MemoryStore):
@@ -41,70 +48,55 @@ async def opened() -> tuple[Counting, FencedWriter]:
 
 
 @pytest.mark.spec("CTL-03", "CTL-24")
-def test_nothing_is_written_once_another_controller_was_elected() -> None:
-    async def story() -> None:
-        store, writer = await opened()
-        await writer.write([Create("/a")], 0)
-        await store.set(paths.CONTROLLER_EPOCH, b"2")
-        with pytest.raises(ControllerFenced):
-            await writer.write([Create("/b")], 0)
-        assert await store.get("/b") is None
-        await store.delete(paths.CONTROLLER_EPOCH)
-        with pytest.raises(ControllerFenced):
-            await writer.write([Create("/b")], 1)
-
-    run(story())
+async def test_nothing_is_written_once_another_controller_was_elected() -> None:
+    store, writer = await opened()
+    await writer.write([Create("/a")], 0)
+    await store.set(paths.CONTROLLER_EPOCH, b"2")
+    with pytest.raises(ControllerFenced):
+        await writer.write([Create("/b")], 0)
+    assert await store.get("/b") is None
+    await store.delete(paths.CONTROLLER_EPOCH)
+    with pytest.raises(ControllerFenced):
+        await writer.write([Create("/b")], 1)
 
 
-def test_large_steps_are_written_in_pieces_and_small_ones_at_once() -> None:
-    async def story() -> None:
-        store, writer = await opened()
-        await writer.write([], 0)
-        assert store.sizes == []
-        await writer.write([Create(f"/n{number}") for number in range(BATCH_OPS + 1)], 0)
-        assert store.sizes == [BATCH_OPS + 1, 2]
-
-    run(story())
+async def test_large_steps_are_written_in_pieces_and_small_ones_at_once() -> None:
+    store, writer = await opened()
+    await writer.write([], 0)
+    assert store.sizes == []
+    await writer.write([Create(f"/n{number}") for number in range(BATCH_OPS + 1)], 0)
+    assert store.sizes == [BATCH_OPS + 1, 2]
 
 
-def test_what_is_too_large_for_one_request_to_zookeeper_is_written_in_several() -> None:
-    async def story() -> None:
-        store, writer = await opened()
-        half = bytes(BATCH_BYTES // 2)
-        await writer.write([Create("/a", half), Create("/b", half), Create("/c")], 0)
-        assert store.sizes == [2, 3]
-        await writer.write([Set("/a", bytes(2 * BATCH_BYTES))], 0)  # alone: it may yet be taken
-        assert store.sizes == [2, 3, 2]
-
-    run(story())
+async def test_what_is_too_large_for_one_request_to_zookeeper_is_written_in_several() -> None:
+    store, writer = await opened()
+    half = bytes(BATCH_BYTES // 2)
+    await writer.write([Create("/a", half), Create("/b", half), Create("/c")], 0)
+    assert store.sizes == [2, 3]
+    await writer.write([Set("/a", bytes(2 * BATCH_BYTES))], 0)  # alone: it may yet be taken
+    assert store.sizes == [2, 3, 2]
 
 
-def test_what_is_gone_or_already_there_is_no_obstacle() -> None:
-    async def story() -> None:
-        store, writer = await opened()
-        await store.create("/there")
-        await store.create(paths.topic_config("t"), b"old")
-        await writer.write(
-            [Delete("/gone"), Create("/there"), Create(paths.topic_config("t"), b"new")], 0
-        )
-        node = await store.get(paths.topic_config("t"))
-        assert node is not None and node.data == b"new"
-
-    run(story())
+async def test_what_is_gone_or_already_there_is_no_obstacle() -> None:
+    store, writer = await opened()
+    await store.create("/there")
+    await store.create(paths.topic_config("t"), b"old")
+    await writer.write(
+        [Delete("/gone"), Create("/there"), Create(paths.topic_config("t"), b"new")], 0
+    )
+    node = await store.get(paths.topic_config("t"))
+    assert node is not None and node.data == b"new"
 
 
 @pytest.mark.parametrize(
     ("op", "conflict"),
     [(Set("/there", b"x", 7), BadVersion), (Create("/there", b"x"), NodeExists)],
 )
-def test_anything_else_unexpected_is_a_conflict_and_nothing_is_written(
+async def test_anything_else_unexpected_is_a_conflict_and_nothing_is_written(
     op: Op, conflict: type[Exception]
 ) -> None:
-    async def story() -> None:
-        store, writer = await opened()
-        await store.create("/there", b"y")
-        with pytest.raises(conflict):
-            await writer.write([Create("/a"), op], 0)
-        assert await store.get("/a") is None
-
-    run(story())
+    store, writer = await opened()
+    await store.create("/there", b"y")
+    with pytest.raises(conflict):
+        await writer.write([Create("/a"), op], 0)
+    assert await store.get("/a") is None

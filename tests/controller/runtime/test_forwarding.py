@@ -11,7 +11,7 @@ from ottla.controller.runtime.forwarding import ENVELOPE, ForwardedRequest, Forw
 from ottla.model.errors import ErrorCode as E
 from ottla.model.errors import KafkaError
 from ottla.protocol.wire import Fields
-from tests.fakes.virtual_loop import LoopClock, run
+from tests.fakes.virtual_loop import LoopClock
 
 REQUEST = ForwardedRequest(b"frame", "User:alice", "10.0.0.1")
 
@@ -31,19 +31,16 @@ class Scripted:
         return SimpleNamespace(error_code=answer, response_data=b"reply")
 
 
-def test_a_request_waits_for_a_controller_that_can_be_reached_and_is_active() -> None:
-    async def story() -> None:
-        nobody = KafkaError(E.not_controller)
-        controller = Scripted(nobody, ConnectionError(), TimeoutError(), E.not_controller, E.none)
-        reply = await Forwarder(controller, LoopClock()).forward(REQUEST, 5_000)
-        assert reply == b"reply"
-        assert len(controller.asked) == 5
-        key, fields = controller.asked[0]
-        assert key == ENVELOPE
-        assert fields["request_data"] == b"frame"
-        assert fields["client_host_address"] == b"\x0a\0\0\1"
-
-    run(story())
+async def test_a_request_waits_for_a_controller_that_can_be_reached_and_is_active() -> None:
+    nobody = KafkaError(E.not_controller)
+    controller = Scripted(nobody, ConnectionError(), TimeoutError(), E.not_controller, E.none)
+    reply = await Forwarder(controller, LoopClock()).forward(REQUEST, 5_000)
+    assert reply == b"reply"
+    assert len(controller.asked) == 5
+    key, fields = controller.asked[0]
+    assert key == ENVELOPE
+    assert fields["request_data"] == b"frame"
+    assert fields["client_host_address"] == b"\x0a\0\0\1"
 
 
 @pytest.mark.parametrize(
@@ -56,12 +53,9 @@ def test_a_request_waits_for_a_controller_that_can_be_reached_and_is_active() ->
         (KafkaError(E.unknown_server_error), E.unknown_server_error),
     ],
 )
-def test_the_client_is_told_why_within_its_timeout(answer: Any, code: E) -> None:
-    async def story() -> None:
-        clock = LoopClock()
-        with pytest.raises(KafkaError) as refused:
-            await Forwarder(Scripted(answer), clock).forward(REQUEST, 5_000)
-        assert refused.value.code is code
-        assert clock.mono_ms() <= 8_000
-
-    run(story())
+async def test_the_client_is_told_why_within_its_timeout(answer: Any, code: E) -> None:
+    clock = LoopClock()
+    with pytest.raises(KafkaError) as refused:
+        await Forwarder(Scripted(answer), clock).forward(REQUEST, 5_000)
+    assert refused.value.code is code
+    assert clock.mono_ms() <= 8_000

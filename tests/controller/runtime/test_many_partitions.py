@@ -14,7 +14,6 @@ from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.interbroker import LEADER_AND_ISR
 from tests.fakes.control_plane import Node, control_plane, settle, until
 from tests.fakes.inline_pool import InlinePool
-from tests.fakes.virtual_loop import run
 
 COUNT = 1_000
 
@@ -45,36 +44,30 @@ def all_led_by(node: Node, broker: int) -> Callable[[], bool]:
 
 
 @pytest.mark.spec("CTL-26", "CTL-41", "CTL-46")
-def test_the_death_of_a_broker_with_many_leaders_is_decided_off_the_event_loop() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one, two = await plane.start(1), await plane.start(2)
-            await settle()
-            chosen = dict.fromkeys(range(COUNT), (BrokerId(2), BrokerId(1)))
-            await one.controller.create_topics([NewTopic("t", assignment=chosen)], 60_000)
-            await until(all_led_by(two, 2))
-            of_one = recorded(one)
-            plane.wires.frames.clear()
-            await plane.kill(2)
-            await until(all_led_by(one, 1))
-            assert "LiveBrokersChanged" in of_one.events
-            parts = plane.wires.frames.count((one.id, LEADER_AND_ISR))
-            assert parts == COUNT // PARTITIONS_MAX, "each request is small for its receiver"
-
-    run(story())
+async def test_the_death_of_a_broker_with_many_leaders_is_decided_off_the_event_loop() -> None:
+    async with control_plane() as plane:
+        one, two = await plane.start(1), await plane.start(2)
+        await settle()
+        chosen = dict.fromkeys(range(COUNT), (BrokerId(2), BrokerId(1)))
+        await one.controller.create_topics([NewTopic("t", assignment=chosen)], 60_000)
+        await until(all_led_by(two, 2))
+        of_one = recorded(one)
+        plane.wires.frames.clear()
+        await plane.kill(2)
+        await until(all_led_by(one, 1))
+        assert "LiveBrokersChanged" in of_one.events
+        parts = plane.wires.frames.count((one.id, LEADER_AND_ISR))
+        assert parts == COUNT // PARTITIONS_MAX, "each request is small for its receiver"
 
 
 @pytest.mark.spec("CTL-17", "CTL-26")
-def test_a_new_controller_of_many_partitions_decides_off_the_event_loop() -> None:
-    async def story() -> None:
-        async with control_plane() as plane:
-            one, two = await plane.start(1), await plane.start(2)
-            await settle()
-            chosen = dict.fromkeys(range(COUNT), (BrokerId(1), BrokerId(2)))
-            await one.controller.create_topics([NewTopic("t", assignment=chosen)], 60_000)
-            of_two = recorded(two)
-            await plane.kill(1)
-            await until(all_led_by(two, 2))
-            assert of_two.events[0] == "Elected"
-
-    run(story())
+async def test_a_new_controller_of_many_partitions_decides_off_the_event_loop() -> None:
+    async with control_plane() as plane:
+        one, two = await plane.start(1), await plane.start(2)
+        await settle()
+        chosen = dict.fromkeys(range(COUNT), (BrokerId(1), BrokerId(2)))
+        await one.controller.create_topics([NewTopic("t", assignment=chosen)], 60_000)
+        of_two = recorded(two)
+        await plane.kill(1)
+        await until(all_led_by(two, 2))
+        assert of_two.events[0] == "Elected"

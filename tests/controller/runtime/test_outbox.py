@@ -18,7 +18,7 @@ from ottla.model.metrics import Registry
 from ottla.net.broker_link import LinkReply
 from ottla.protocol import wire
 from ottla.protocol.interbroker import UPDATE_METADATA
-from tests.fakes.virtual_loop import LoopClock, run
+from tests.fakes.virtual_loop import LoopClock
 
 ONE = BrokerState(BrokerId(1), BrokerEpoch(0), ())
 
@@ -75,77 +75,65 @@ async def outbox(links: Recorder, tasks: asyncio.TaskGroup, events: list[Event])
 
 
 @pytest.mark.spec("CTL-38", "CTL-39", "CTL-40", "MON-17")
-def test_requests_arrive_in_order_one_at_a_time_and_are_repeated_until_answered() -> None:
-    async def story() -> None:
-        links = Recorder()
-        links.failures = 2
-        async with asyncio.TaskGroup() as tasks:
-            box = await outbox(links, tasks, [])
-            box.update({ONE.id: ONE})
-            box.send(request(ONE, epoch) for epoch in (1, 2, 3))
-            await asyncio.sleep(60)
-            box.close()
-        assert links.received == [1, 2, 3]
-        assert links.closed == 1
-
-    run(story())
+async def test_requests_arrive_in_order_one_at_a_time_and_are_repeated_until_answered() -> None:
+    links = Recorder()
+    links.failures = 2
+    async with asyncio.TaskGroup() as tasks:
+        box = await outbox(links, tasks, [])
+        box.update({ONE.id: ONE})
+        box.send(request(ONE, epoch) for epoch in (1, 2, 3))
+        await asyncio.sleep(60)
+        box.close()
+    assert links.received == [1, 2, 3]
+    assert links.closed == 1
 
 
 @pytest.mark.spec("CTL-24", "CTL-39")
 @pytest.mark.parametrize("code", [ErrorCode.stale_controller_epoch, ErrorCode.stale_broker_epoch])
-def test_a_request_refused_for_a_stale_epoch_is_not_delivered_and_holds_up_the_next(
+async def test_a_request_refused_for_a_stale_epoch_is_not_delivered_and_holds_up_the_next(
     code: ErrorCode,
 ) -> None:
-    async def story() -> None:
-        links = Recorder()
-        links.refusals = [code] * 3
-        async with asyncio.TaskGroup() as tasks:
-            box = await outbox(links, tasks, [])
-            box.update({ONE.id: ONE})
-            box.send(request(ONE, epoch) for epoch in (1, 2))
-            await asyncio.sleep(60)
-            box.close()
-        assert links.refusals == []
-        assert links.received == [1, 2]
-
-    run(story())
+    links = Recorder()
+    links.refusals = [code] * 3
+    async with asyncio.TaskGroup() as tasks:
+        box = await outbox(links, tasks, [])
+        box.update({ONE.id: ONE})
+        box.send(request(ONE, epoch) for epoch in (1, 2))
+        await asyncio.sleep(60)
+        box.close()
+    assert links.refusals == []
+    assert links.received == [1, 2]
 
 
 @pytest.mark.spec("CTL-40", "CTL-43")
-def test_queues_follow_the_live_brokers_and_a_restarted_one_gets_a_new_queue() -> None:
-    async def story() -> None:
-        links = Recorder()
-        links.silent = True
-        again = BrokerState(ONE.id, BrokerEpoch(9), ())
-        async with asyncio.TaskGroup() as tasks:
-            box = await outbox(links, tasks, [])
-            box.update({ONE.id: ONE})
-            box.send([request(ONE, 1)])
-            await asyncio.sleep(5)
-            box.update({again.id: again})
-            await asyncio.sleep(0)
-            assert links.closed == 1
-            links.silent = False
-            box.send([request(again, 2)])
-            await asyncio.sleep(5)
-            box.close()
-        assert links.received == [2], "what the dead one had not heard is not for the new one"
-
-    run(story())
+async def test_queues_follow_the_live_brokers_and_a_restarted_one_gets_a_new_queue() -> None:
+    links = Recorder()
+    links.silent = True
+    again = BrokerState(ONE.id, BrokerEpoch(9), ())
+    async with asyncio.TaskGroup() as tasks:
+        box = await outbox(links, tasks, [])
+        box.update({ONE.id: ONE})
+        box.send([request(ONE, 1)])
+        await asyncio.sleep(5)
+        box.update({again.id: again})
+        await asyncio.sleep(0)
+        assert links.closed == 1
+        links.silent = False
+        box.send([request(again, 2)])
+        await asyncio.sleep(5)
+        box.close()
+    assert links.received == [2], "what the dead one had not heard is not for the new one"
 
 
 @pytest.mark.spec("CTL-38")
-def test_a_broker_too_far_behind_loses_its_queue_and_the_controller_hears_of_it() -> None:
-    async def story() -> None:
-        links, events = Recorder(), list[Event]()
-        links.silent = True
-        async with asyncio.TaskGroup() as tasks:
-            box = await outbox(links, tasks, events)
-            box.update({ONE.id: ONE})
-            box.send(request(ONE, epoch) for epoch in range(QUEUE_MAX))
-            assert events == []
-            box.send([request(ONE, 0)])
-            assert events == [BrokerBehind(ONE.id)]
-            box.close()
-
-    run(story())
+async def test_a_broker_too_far_behind_loses_its_queue_and_the_controller_hears_of_it() -> None:
+    links, events = Recorder(), list[Event]()
+    links.silent = True
+    async with asyncio.TaskGroup() as tasks:
+        box = await outbox(links, tasks, events)
+        box.update({ONE.id: ONE})
+        box.send(request(ONE, epoch) for epoch in range(QUEUE_MAX))
+        assert events == []
+        box.send([request(ONE, 0)])
+        assert events == [BrokerBehind(ONE.id)]
+        box.close()

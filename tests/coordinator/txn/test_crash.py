@@ -19,7 +19,6 @@ from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
 from tests.fakes.data_side import TP, wanted
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.sync_ring import FakeRing
-from tests.fakes.virtual_loop import run
 
 FLUSHED = {"flush.before.ack": "auto"}
 KEYS = (TP, OTHER_TP)
@@ -100,31 +99,28 @@ async def first_life(
 @pytest.mark.parametrize("version", [0, 2])
 @pytest.mark.parametrize("by_kernel", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-def test_after_a_power_cut_each_transaction_is_there_whole_or_not_at_all(
+async def test_after_a_power_cut_each_transaction_is_there_whole_or_not_at_all(
     seed: int, by_kernel: bool, version: int
 ) -> None:
-    async def story() -> None:
-        disk = ForgettingDisk()
-        client = await first_life(disk, Random(seed), version, by_kernel=by_kernel)
-        disk.crash(seed)
-        async with txn_side(FLUSHED, disk=disk, first_producer_id=1_000, epoch=1) as rig:
-            await rig.side.until(100_000)  # beyond any timeout
-            ours, others = [await seen(rig, key) for key in KEYS]
-            assert ours == others, "a torn transaction"
-            assert client.committed <= ours, "a lost transaction"
-            assert not client.aborted & ours, "an aborted transaction came back"
-            assert len(ours - client.committed) <= 1  # the one under way
-            assert all(txn.state in AT_REST for txn in rig.txns.list())
-            who = await rig.init()
-            await rig.add(who, *KEYS)
-            assert await rig.write(who, b"next") is ErrorCode.none
-            await rig.end(who, True)
-            assert await seen(rig, TP) == ours | {b"next"}
-
-    run(story())
+    disk = ForgettingDisk()
+    client = await first_life(disk, Random(seed), version, by_kernel=by_kernel)
+    disk.crash(seed)
+    async with txn_side(FLUSHED, disk=disk, first_producer_id=1_000, epoch=1) as rig:
+        await rig.side.until(100_000)  # beyond any timeout
+        ours, others = [await seen(rig, key) for key in KEYS]
+        assert ours == others, "a torn transaction"
+        assert client.committed <= ours, "a lost transaction"
+        assert not client.aborted & ours, "an aborted transaction came back"
+        assert len(ours - client.committed) <= 1  # the one under way
+        assert all(txn.state in AT_REST for txn in rig.txns.list())
+        who = await rig.init()
+        await rig.add(who, *KEYS)
+        assert await rig.write(who, b"next") is ErrorCode.none
+        await rig.end(who, True)
+        assert await seen(rig, TP) == ours | {b"next"}
 
 
-def test_the_lives_above_reach_every_state() -> None:
+async def test_the_lives_above_reach_every_state() -> None:
     """They can fail: transactions are cut in all their states."""
 
     async def state_after(seed: int) -> str:
@@ -135,5 +131,5 @@ def test_the_lives_above_reach_every_state() -> None:
             found = [txn.state.label for txn in rig.txns.list() if txn.id == ID]
             return found[0] if found else "none"
 
-    reached = {run(state_after(seed)) for seed in range(40)}
+    reached = {await state_after(seed) for seed in range(40)}
     assert reached >= {"Ongoing", "CompleteCommit"}

@@ -10,7 +10,6 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId
 from ottla.replica.transaction_verification import TransactionalBatch
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, txn_side
-from tests.fakes.virtual_loop import run
 
 E = ErrorCode
 OLD = TransactionalBatch(ID)
@@ -42,37 +41,28 @@ def test_a_refusal_is_said_in_words_a_producer_knows(
 @pytest.mark.parametrize(
     ("terms", "code"), [(OLD, E.invalid_txn_state), (KNOWS, E.transaction_abortable)]
 )
-def test_a_partition_that_was_not_added_takes_nothing(
+async def test_a_partition_that_was_not_added_takes_nothing(
     terms: TransactionalBatch, code: ErrorCode
 ) -> None:
-    async def story() -> None:
-        async with txn_side() as rig:
-            me = await rig.init()
-            assert await rig.write(me, b"x", txn=terms) is code
-            await rig.add(me, OTHER_TP)
-            assert await rig.write(me, b"x", txn=terms) is code
-            assert rig.side.hosted.get(OTHER_TP).log.end_offset == 0
-
-    run(story())
+    async with txn_side() as rig:
+        me = await rig.init()
+        assert await rig.write(me, b"x", txn=terms) is code
+        await rig.add(me, OTHER_TP)
+        assert await rig.write(me, b"x", txn=terms) is code
+        assert rig.side.hosted.get(OTHER_TP).log.end_offset == 0
 
 
-def test_verification_can_be_switched_off() -> None:
-    async def story() -> None:
-        settings = {"transaction.partition.verification.enable": "false"}
-        async with txn_side(settings) as rig:
-            me = await rig.init()
-            assert await rig.write(me, b"x") is E.none
-
-    run(story())
+async def test_verification_can_be_switched_off() -> None:
+    settings = {"transaction.partition.verification.enable": "false"}
+    async with txn_side(settings) as rig:
+        me = await rig.init()
+        assert await rig.write(me, b"x") is E.none
 
 
-def test_with_the_newer_protocol_the_broker_adds_the_partition() -> None:
-    async def story() -> None:
-        async with txn_side() as rig:
-            me = await rig.init()
-            assert await rig.write(me, b"x", key=OTHER_TP, txn=V2) is E.none
-            assert (await rig.txns.describe(ID)).partitions == {OTHER_TP}
-            stranger = Producer(ProducerId(99), 0)
-            assert await rig.write(stranger, b"x", txn=V2) is E.invalid_producer_id_mapping
-
-    run(story())
+async def test_with_the_newer_protocol_the_broker_adds_the_partition() -> None:
+    async with txn_side() as rig:
+        me = await rig.init()
+        assert await rig.write(me, b"x", key=OTHER_TP, txn=V2) is E.none
+        assert (await rig.txns.describe(ID)).partitions == {OTHER_TP}
+        stranger = Producer(ProducerId(99), 0)
+        assert await rig.write(stranger, b"x", txn=V2) is E.invalid_producer_id_mapping

@@ -1,6 +1,7 @@
 """Three whole brokers in one process, on virtual time, from one seed.
 
 - `node`        one broker of the cluster: its host, disk, clock, and its session with the store
+- `logins`      users, and the settings with which everybody logs in
 - `routing`     a client that asks the leader, the coordinator, or any broker
 - `plan`        what one seed draws: settings, topics, clients and faults
 - `faults`      injects faults and repairs them

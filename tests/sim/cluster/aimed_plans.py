@@ -58,21 +58,22 @@ def with_transactions(*kinds: ClusterFault) -> Callable[..., ClusterPlan]:
 
 
 def with_stale_controllers(plan: ClusterPlan, dice: Random) -> ClusterPlan:
-    """Requests of a controller arrive after those of its successor.
+    """Requests of a controller arrive long after those of its successors.
 
-    Nothing that the controller sends to one broker gets through. The third broker restarts, so
-    there is something to send. Then the controller's session ends, and another one is elected, whom
-    that broker hears. Now the link passes again, with what the first one had sent.
+    A topic comes and goes. At the moment at which the store has taken it, nothing that the
+    controller sends to one of the brokers gets through: neither the leaders of the new topic nor
+    the metadata. The controller's session ends before it tries again. Its successor completes the
+    topic, and deletes it when it is asked to. Now the link passes again, with what the first one
+    had sent: the replicas and the metadata of a topic that there is no more.
     """
     faults: list[PlannedFault] = []
-    for _ in range(3):
-        again = dice.choice([F.KILL, F.EXPIRY])
+    for _ in range(2):
+        lasts_s = 14.0 + 4.0 * dice.random()
         faults += [
-            PlannedFault(2.5, F.ONE_WAY, T.CONTROLLER, 3.0 + dice.random()),
-            PlannedFault(0.1, again, T.THIRD, 0.3),
-            PlannedFault(1.2 + 0.4 * dice.random(), F.EXPIRY, T.CONTROLLER, 0.0),
+            PlannedFault(0.1, F.ONE_WAY, T.CONTROLLER, lasts_s, Moment.TOPIC_CHANGED),
+            PlannedFault(1.2 + 0.4 * dice.random(), F.EXPIRY, T.SAME, 0.0),
         ]
-    return _busy(plan, faults)
+    return replace(_busy(plan, faults), churn=4, dealings=(), relaying=None)
 
 
 def with_restarts(plan: ClusterPlan, dice: Random) -> ClusterPlan:
@@ -91,22 +92,23 @@ def with_restarts(plan: ClusterPlan, dice: Random) -> ClusterPlan:
 def with_unheard_isr_changes(plan: ClusterPlan, dice: Random) -> ClusterPlan:
     """A leader dies before it hears that a follower is in sync again.
 
-    A follower falls behind, leaves, and catches up. When the store has taken the in-sync set that
-    has it again, it is cut off from the leader, who has not heard of that, because the store is
-    slow to reply: what the leader commits now, with the other follower, the new member lacks. Then
-    the leader dies, and the new member is elected if it comes first among the replicas.
+    The controller's broker falls behind as a follower, leaves, and catches up. At the moment at
+    which the store has taken the in-sync set that has it again, it is cut off from the leader, who
+    waits for that answer. When the follower has been behind for longer than the lag limit, the
+    leader would commit with the other follower what this one lacks. Then the leader dies, and the
+    controller elects its own broker if that comes first among the replicas.
     """
     faults: list[PlannedFault] = []
     for _ in range(4):
         faults += [
-            PlannedFault(3.0, F.PAIR_CUT, T.FOLLOWER, 1.2, toward=T.LEADER),
+            PlannedFault(3.0, F.PAIR_CUT, T.CONTROLLER, 1.2, toward=T.LEADER),
             PlannedFault(1.0, F.PAIR_CUT, T.JOINED, 3.0, Moment.ISR_GROWS, toward=T.LEADER),
-            PlannedFault(0.1 + 0.3 * dice.random(), F.KILL, T.LEADER, 0.3),
+            PlannedFault(1.0 + 0.8 * dice.random(), F.KILL, T.LEADER, 0.3),
         ]
     busy = _busy(plan, faults)
     habits = tuple(replace(habit, batches=300, pause_s=0.05) for habit in busy.habits)
     settings = {**busy.settings, "replica.fetch.wait.max.ms": "50"}
-    return replace(busy, habits=habits, settings=settings, store_faults={"reply_s": 0.8})
+    return replace(busy, habits=habits, settings=settings, store_faults={})
 
 
 def with_late_markers(plan: ClusterPlan, dice: Random) -> ClusterPlan:

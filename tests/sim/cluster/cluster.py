@@ -13,6 +13,7 @@ from random import Random
 from ottla.store.memory import StoreFaults
 from tests.sim.book import Book
 from tests.sim.cluster.faults import Faults
+from tests.sim.cluster.logins import Logins, write_users
 from tests.sim.cluster.moments import Moments, ObservedEnsemble
 from tests.sim.cluster.node import SimNode
 from tests.sim.cluster.routing import BROKERS, RoutedClient
@@ -22,7 +23,15 @@ from tests.sim.network import NetLoop
 
 
 class SimCluster:
-    def __init__(self, settings: Mapping[str, str], loop: NetLoop, seed: int) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        loop: NetLoop,
+        seed: int,
+        logins: Logins | None = None,
+    ) -> None:
+        settings = {**settings, **(logins.settings if logins else {})}
+        self._logins = logins
         self.loop = loop
         self.book = Book(loop)
         self.clock = SimClock(loop)
@@ -35,9 +44,15 @@ class SimCluster:
         self.admin = self.client("admin")
 
     def client(self, name: str) -> RoutedClient:
-        return RoutedClient(name, self.clock, Random(self._dice.random()))
+        dice, logins = Random(self._dice.random()), self._logins
+        if logins is None:
+            return RoutedClient(name, self.clock, dice)
+        login = logins.of_client(self.clock, dice)
+        return RoutedClient(name, self.clock, dice, login, logins.options)
 
     async def start(self) -> None:
+        if self._logins is not None:
+            await write_users(self.ensemble)
         await asyncio.gather(*(node.begin() for node in self.nodes.values()))
 
     async def stop(self) -> None:

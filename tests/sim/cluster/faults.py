@@ -189,7 +189,7 @@ class Faults:
                 self._alone.clear()
                 node.disk.wipe()
             if fault is ClusterFault.KILL_IN_RECOVERY:
-                await self._kill_while_it_starts(node)
+                await self.kill_while_it_starts(node)
             await self.start(node)
         finally:
             self._alone.set()
@@ -213,7 +213,7 @@ class Faults:
         listed = [state.isr for state in self._view.states().values() if node.id in state.isr]
         return not listed or (self._active == 1 and all(len(isr) > 1 for isr in listed))
 
-    async def _kill_while_it_starts(self, node: SimNode) -> None:
+    async def kill_while_it_starts(self, node: SimNode) -> None:
         for _ in range(self._dice.randint(1, 3)):
             ready = node.begin()
             await asyncio.wait([ready], timeout=self._dice.random() ** 2 * 0.1)

@@ -19,6 +19,7 @@ from ottla.coordinator.txn import completion
 from ottla.log import log as log_module
 from ottla.log.producers.producer_states import ProducerStates
 from ottla.metadata.cache import MetadataCache
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica import read
 from ottla.replica.flush_loop import FlushLoop
@@ -111,12 +112,13 @@ def _own_end_only(self: Leadership, own_end: int, **_: int) -> int | None:
 
 
 def _committed_set_only(
-    self: Leadership, own_end: int, *, min_isr: int, now_ms: int, lag_max_ms: int
+    self: Leadership, own_end: int, *, min_isr: int, now_ms: MonoMs, lag_max_ms: int
 ) -> int | None:
-    if len(self.isr) < min(min_isr, len(self.replicas)):
-        return None
-    ends = [follower.end for broker, follower in self.followers.items() if broker in self.isr]
-    return min([own_end, *ends])
+    """Followers that were caught up a moment ago still count, as they do in the original."""
+    proposed, self.proposed = self.proposed, None
+    end = HIGH_WATERMARK(self, own_end, min_isr=min_isr, now_ms=now_ms, lag_max_ms=lag_max_ms)
+    self.proposed = proposed
+    return end
 
 
 def _nothing(*_: Any) -> None:
@@ -131,6 +133,7 @@ def _any_coordinator(self: ProducerStates, header: Any, marker: Any) -> None:
     return
 
 
+HIGH_WATERMARK: Final = Leadership.high_watermark
 APPLY_METADATA: Final = MetadataCache.apply
 WRITE_BATCH: Final = FencedWriter._write_batch
 POWER: Final = (ClusterFault.POWER, ClusterFault.POWER_ALL, ClusterFault.POWER_ALL)
@@ -206,10 +209,11 @@ MUTATIONS: Final = (
         frozenset({"duplicate"}),
         (Replacement(log_module, "check_producer", _nothing),),
     ),
-    # The leader of a partition is gone when its marker is due: the transaction stays open there.
+    # The leader of a partition is gone when its marker is due: the transaction stays open there, or
+    # the marker of the producer's next transaction decides it.
     Mutation(
         "markers retried",
-        frozenset({"held up", "stuck_lso"}),
+        frozenset({"held up", "stuck_lso", "aborted_read", "torn_transaction", "unseen"}),
         (Replacement(completion, "missing_markers", _no_marker_missing),),
         with_transactions(ClusterFault.KILL, ClusterFault.BROKERS_CUT, ClusterFault.PAUSE),
     ),

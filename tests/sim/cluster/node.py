@@ -19,7 +19,7 @@ from typing import Final
 from ottla.store.memory import Ensemble, StoreFaults
 from ottla.store.port import Session, StoreUnavailable
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.sim.broker import SimBroker, SimStore
+from tests.sim.broker import PORT, SimBroker, SimStore
 from tests.sim.cluster.routing import host_of
 from tests.sim.loop import SimClock
 from tests.sim.network import NetLoop
@@ -27,6 +27,11 @@ from tests.sim.network import NetLoop
 NOTICE_S: Final = 0.3
 """Within which a process that was paused learns that its connection to the store is lost."""
 CONNECT_S: Final = 1.0
+
+
+def rack_of(broker: int) -> str:
+    """Of a broker whose settings let consumers read in their own rack."""
+    return f"rack{broker}"
 
 
 class NodeStore(SimStore):
@@ -72,6 +77,10 @@ class SimNode(SimBroker):
         self.clock = SimClock(loop)
         disk = ForgettingDisk(self.clock.wall_ms)
         own = {"broker.id": str(broker_id), "zookeeper.connect": "store:2181"}
+        if "replica.selector.class" in settings:
+            own["broker.rack"] = rack_of(broker_id)
+        if "sasl.enabled.mechanisms" in settings:
+            own["listeners"] = f"SASL_PLAINTEXT://{host_of(broker_id)}:{PORT}"
         super().__init__(loop, self.clock, disk, {**settings, **own}, host_of(broker_id))
         self.ensemble = ensemble
         self._store_faults = StoreFaults(Random(self._dice.random()))

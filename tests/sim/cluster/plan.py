@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from tests.sim.admin import NewTopic
+from tests.sim.cluster.logins import PLAIN, SCRAM, Logins
 from tests.sim.cluster.moments import Moment
 from tests.sim.cluster.operator import Duties
 from tests.sim.producer import Habits
@@ -20,6 +21,8 @@ from tests.sim.relay import Relaying
 from tests.sim.transactor import Dealings
 
 SALT: Final = 0x3B20_4E25
+SALT_OF_LOGINS: Final = 0x51A5_1091
+"""Logins are drawn apart: seeds of before draw what they drew then."""
 
 
 class ClusterFault(Enum):
@@ -118,6 +121,8 @@ class ClusterPlan:
     """How often one more topic comes and goes meanwhile."""
     commits: int = 0
     """Offsets that a group without members commits."""
+    logins: Logins | None = None
+    """None: nobody logs in."""
 
 
 def draw(seed: int) -> ClusterPlan:
@@ -139,6 +144,7 @@ def draw(seed: int) -> ClusterPlan:
         duties=Duties(dice.choice([0, 0, 5, 15]), dice.choice([0.2, 1.0])),
         churn=dice.choice([0, 0, 1, 3]),
         commits=dice.choice([0, 20]),
+        logins=_logins(Random(seed ^ SALT_OF_LOGINS)),
     )
 
 
@@ -192,6 +198,13 @@ def _settings(power: bool, dice: Random) -> dict[str, str]:
         "record.validation": ["header", "full"],
     }
     return SETTINGS | {name: dice.choice(values) for name, values in drawn.items()}
+
+
+def _logins(dice: Random) -> Logins | None:
+    if dice.random() < 0.75:
+        return None
+    mechanisms = [PLAIN, SCRAM]
+    return Logins(dice.choice(mechanisms), dice.choice(mechanisms), dice.choice([0, 1_500, 5_000]))
 
 
 def _store_faults(dice: Random) -> dict[str, float]:

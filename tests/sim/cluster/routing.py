@@ -13,6 +13,7 @@ from typing import Any, Final
 from ottla.model.clock import Clock
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.sasl.client import ClientLogin
 from tests.sim.broker import PORT
 from tests.sim.client import (
     DELETE_RECORDS,
@@ -54,8 +55,15 @@ class RoutedClient(Client):
     several_brokers = True
     bootstrap = ",".join(f"{host_of(broker)}:{PORT}" for broker in BROKERS)
 
-    def __init__(self, name: str, clock: Clock, dice: Random) -> None:
-        super().__init__(name, clock, dice)
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        dice: Random,
+        login: ClientLogin | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(name, clock, dice, login, options)
         self._links = {broker: self.connection(host_of(broker), PORT) for broker in BROKERS}
         self._leaders: dict[TopicPartition, int] = {}
         self._coordinators: dict[tuple[int, str], int] = {}

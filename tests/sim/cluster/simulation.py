@@ -8,6 +8,7 @@ a broker must never do: a traceback, a task that outlives it, a start that fails
 from __future__ import annotations
 
 import asyncio
+import gc
 import traceback
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -59,8 +60,12 @@ class ClusterReport:
 
 def simulate(plan: ClusterPlan, *, keep_trace: bool = False) -> ClusterReport:
     """Run the plan from beginning to end."""
-    report = _run(plan, Trace(keep=keep_trace))
-    bury()
+    gc.disable()  # the garbage of a run is collected once, at its end
+    try:
+        report = _run(plan, Trace(keep=keep_trace, hashed=False))
+        bury()
+    finally:
+        gc.enable()
     return report
 
 
@@ -85,7 +90,7 @@ def _run(plan: ClusterPlan, trace: Trace) -> ClusterReport:
 class Run:
     def __init__(self, plan: ClusterPlan, loop: NetLoop) -> None:
         self.plan = plan
-        self.cluster = SimCluster(plan.settings, loop, plan.seed)
+        self.cluster = SimCluster(plan.settings, loop, plan.seed, plan.logins)
         self.book = self.cluster.book
         self._client = self.cluster.client
         self._loop = loop

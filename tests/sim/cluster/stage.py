@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -18,6 +19,7 @@ from ottla.testing.history import FINAL, Outcome, Retention, Send, Violation, ch
 from tests.sim import admin
 from tests.sim.cluster.cluster import SimCluster
 from tests.sim.cluster.final_checks import FinalChecks
+from tests.sim.cluster.logins import Logins
 from tests.sim.cluster.node import SimNode
 from tests.sim.cluster.observer import observed
 from tests.sim.cluster.plan import SETTINGS
@@ -26,8 +28,10 @@ from tests.sim.consumer import Consumer, Tastes
 from tests.sim.loop import Process, bury
 from tests.sim.network import MemoryNetwork, NetLoop
 from tests.sim.producer import Habits, Producer
+from tests.sim.relay import Pipelines, Relaying
 from tests.sim.simulation import LogWatch
 from tests.sim.trace import Trace
+from tests.sim.transactor import Dealings, Transactor
 
 T0: Final = TopicPartition("t", 0)
 LIMIT_S: Final = 400.0
@@ -43,6 +47,10 @@ class Stage:
         self.book = cluster.book
         self.topics: list[TopicPartition] = []
         """Read and compared at the end."""
+        self.transacted: list[TopicPartition] = []
+        """Those of them that are read as committed data, too."""
+        self.transactor_version = 2
+        """Of transactions."""
         self._trace = trace
         self._count = 0
 
@@ -97,6 +105,27 @@ class Stage:
         self.topics.append(tp)
         await self.until(lambda: self.isr(tp) == set(replicas))
         return tp
+
+    async def transacted_topic(self, replicas: Sequence[int] = (1, 2, 3)) -> TopicPartition:
+        """A topic that transactions write to."""
+        tp = await self.topic(replicas)
+        self.transacted.append(tp)
+        return tp
+
+    def transactor(self, version: int) -> Transactor:
+        """A producer of transactions in T0, for single steps."""
+        self.transactor_version = version
+        dealings = Dealings(version=version)
+        return Transactor(self.cluster.client("x"), [T0], self.book, dealings)
+
+    async def pipelines(self, relaying: Relaying) -> Pipelines:
+        """Exactly-once workers, with their topics."""
+        for topic in relaying.topics:
+            configs = {"min.insync.replicas": "2"}
+            await admin.create(self.cluster.admin, replace(topic, configs=configs, replicas=3))
+            self.topics += topic.all()
+            self.transacted += topic.all()
+        return Pipelines(self.cluster.client("pipelines"), self.book, relaying)
 
     async def write(
         self, batches: int = 5, tp: TopicPartition = T0, **habits: object
@@ -160,6 +189,7 @@ def play(
     settings: Mapping[str, str] | None = None,
     seed: int = 1,
     promises: Callable[[Violation], bool] = lambda _: True,
+    logins: Logins | None = None,
 ) -> Stage:
     """Play a scenario, repair everything, and judge it as a seeded run is judged.
 
@@ -168,19 +198,20 @@ def play(
     trace = Trace(keep=True)
     loop = NetLoop(Random(seed), trace)
     loop.network = MemoryNetwork(loop, Random(seed + 1))
-    cluster = SimCluster({**SETTINGS, **(settings or {})}, loop, seed)
+    cluster = SimCluster({**SETTINGS, **(settings or {})}, loop, seed, logins)
     stage = Stage(cluster, trace)
     clients = Process("clients")
     with clients.running(), LogWatch(stage.book, trace), observed(stage.book, cluster.moments):
         try:
             loop.run_until_complete(asyncio.wait_for(_play(stage, scenario), LIMIT_S))
         finally:
+            unhandled = list(loop.unhandled)  # not of the dead, whose work ends in `bury`
             lives = [life for node in cluster.nodes.values() for life in node.lives]
             loop.let_go([*lives, clients])
             bury()
     violations = [*filter(promises, (*stage.book.complaints, *check(stage.book.events)))]
     assert not violations, violations[:5]
-    assert not loop.unhandled, loop.unhandled
+    assert not unhandled, unhandled
     return stage
 
 
@@ -197,5 +228,8 @@ async def _play(stage: Stage, scenario: Scenario) -> None:
         await checks.read(reader, tp)
         ends[tp] = reader.positions[tp].high_watermark
         stage.book.write(Retention(str(tp)))
+        if tp in stage.transacted:
+            tastes = Tastes(committed=True)
+            await checks.read(Consumer(cluster.client(FINAL), [tp], stage.book, tastes), tp)
     stage.book.complaints += different_replicas(cluster.nodes, cluster.view, ends)
     await cluster.stop()

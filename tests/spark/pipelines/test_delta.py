@@ -69,3 +69,13 @@ def test_small_files_are_written_together_and_old_ones_removed(tmp_path: Path) -
     assert len(found.file_uris()) == 1
     assert sorted(found.to_pyarrow_table().column("v").to_pylist()) == [0, 1, 2, 3]
     assert table.has(3), "the last batch is known after the log was rewritten"
+
+
+def test_files_that_only_older_versions_need_are_removed(tmp_path: Path) -> None:
+    table = DeltaLake(TableTarget("delta", str(tmp_path / "t"), vacuum_hours=0), "q")
+    for batch in range(3):
+        table.add(batch, [part(tmp_path, f"f{batch}", batch)], SCHEMA)
+    table.maintain()
+    assert list((tmp_path / "t" / "data").glob("f*.parquet")) == []
+    found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().column("v").to_pylist()
+    assert sorted(found) == [0, 1, 2]

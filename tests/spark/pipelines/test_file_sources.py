@@ -134,7 +134,9 @@ def test_refresh_is_written_like_a_trigger_or_short() -> None:
         """)
         pipeline = yaml_file.parse(values)
         assert pipeline.sinks[0].target == FilesTarget("out", kind="csv")
-        return pipeline.files[0]
+        (source,) = pipeline.files
+        assert isinstance(source, FileSource)
+        return source
 
     assert refresh("10 minutes").refresh_ms == 600_000
     assert refresh("30s").refresh_ms == 30_000

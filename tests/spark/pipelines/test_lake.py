@@ -195,3 +195,17 @@ def test_a_partitioned_table_has_its_rows_by_partition(
     else:
         table = IcebergLake(where, "q")._catalog().load_table(where.name)
         assert [field.name for field in table.spec().fields] == ["day"]
+
+
+def test_a_query_writes_small_files_together_every_so_many_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from deltalake import DeltaTable
+
+    where = target("delta", tmp_path, compact_every=2)
+    for batch in range(4):
+        writer(where, spark)(frame(spark, **{f"k{batch}": batch}).coalesce(1), batch)
+        files = len(DeltaTable(where.path).file_uris())
+        assert files == (1 if batch % 2 else 1 + (batch > 0)), batch
+    writer(where, spark)(frame(spark, again=9), 3)
+    assert rows(where) == [("k0", 0), ("k1", 1), ("k2", 2), ("k3", 3)]

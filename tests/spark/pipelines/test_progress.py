@@ -39,6 +39,17 @@ def test_a_report_says_what_a_batch_did() -> None:
     assert json.loads(progress.json())["query"] == "clean"
 
 
+def test_rows_that_came_too_late_are_counted() -> None:
+    operators = [{"numRowsDroppedByWatermark": 2}, {"numRowsDroppedByWatermark": 1}, {}]
+    progress = query_progress("clean", {**REPORT, "stateOperators": operators}, WallMs(0))
+    assert progress.late_rows == 3
+    assert progress.line().endswith("3 late rows dropped")
+    total = QueryTotal("clean")
+    total.add(progress)
+    total.add(progress)
+    assert total.line().endswith(", 6 late rows dropped")
+
+
 def test_a_report_without_numbers_is_nothing_done() -> None:
     progress = query_progress("clean", {"batchId": 0}, WallMs(1))
     assert (progress.rows_in, progress.rows_in_s, progress.batch_ms, progress.state_rows) == (

@@ -15,7 +15,7 @@ from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.trial.check import run_tests
 from ottla.spark.pipelines.trial.fixtures import parse_tests
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "sessions" / "sessions.yaml"
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.test.yaml"))
 PIPELINE = """
 name: test
 sources:
@@ -30,8 +30,9 @@ sinks:
 
 
 @pytest.mark.spec("APP-06")
-def test_the_tests_of_the_sessions_example_pass(spark: SparkSession) -> None:
-    pipelines.check(EXAMPLE, spark=spark)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+def test_the_tests_of_the_examples_pass(spark: SparkSession, path: Path) -> None:
+    pipelines.check(path, spark=spark)
 
 
 def file(folder: Path, tests: str) -> Path:

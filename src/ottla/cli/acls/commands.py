@@ -114,12 +114,12 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
       ottla acls remove --allow User:bob --deny User:bob --yes
       echo y | ottla acls remove --topic pay- --prefixed
     """
-    asked = AclOptions(
+    options = AclOptions(
         allow, deny, operation, host, topic, group, transactional_id, cluster, prefixed
     )
-    if asked == AclOptions():
+    if options == AclOptions():
         raise UserError("acls remove: no filter given; use --topic, --allow or another option")
-    filters = asked.filters(AclPattern.LITERAL)
+    filters = options.filters(AclPattern.LITERAL)
     with admin_connection(bootstrap) as admin:
         found = sorted({rule for each in filters for rule in admin.describe_acls(each)})
     if found and not yes:

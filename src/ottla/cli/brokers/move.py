@@ -34,14 +34,14 @@ def drain(broker: BrokerArgument, *, bootstrap: Bootstrap = DEFAULT_SERVER) -> i
     with admin_connection(bootstrap) as admin:
         require_broker(admin.describe_cluster(), broker)
         topics = list(admin.describe_topics(admin.list_topics(internal=True)).all().values())
-        led = sum(each.leader == broker for topic in topics for each in topic.partitions)
+        led = sum(partition.leader == broker for topic in topics for partition in topic.partitions)
         plan = without_leaders_on(topics, broker)
         outcomes = admin.alter_partition_reassignments({**plan})
         wait(admin, outcomes.succeeded, ORDER_TIMEOUT_S)
         if outcomes.succeeded:
             admin.elect_leaders(outcomes.succeeded)
         topics = list(admin.describe_topics([topic.name for topic in topics]).all().values())
-    still = sum(each.leader == broker for topic in topics for each in topic.partitions)
+    still = sum(partition.leader == broker for topic in topics for partition in topic.partitions)
     print(f"broker {broker}: {led - still} leaders moved away, {still} left")
     if still:
         print("left are partitions without another in-sync replica: see ottla brokers describe")

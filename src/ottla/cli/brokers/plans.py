@@ -60,7 +60,7 @@ def without_replicas_on(
 
 def check_safe(topics: Iterable[Topic], broker: int) -> None:
     """UserError if removing the broker now could lose data: partitions that are not whole."""
-    offline = [tp for tp, each in _on(topics, broker) if each.leader is None]
+    offline = [tp for tp, partition in _on(topics, broker) if partition.leader is None]
     if offline:
         raise UserError(
             f"broker {broker} cannot be decommissioned: {_named(offline)} without a leader: "
@@ -68,8 +68,8 @@ def check_safe(topics: Iterable[Topic], broker: int) -> None:
         )
     behind = [
         tp
-        for tp, each in _on(topics, broker)
-        if len(each.replicas) > 1 and not set(each.isr) - {broker}
+        for tp, partition in _on(topics, broker)
+        if len(partition.replicas) > 1 and not set(partition.isr) - {broker}
     ]
     if behind:
         raise UserError(

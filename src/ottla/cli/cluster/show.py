@@ -24,15 +24,19 @@ def describe(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) 
         disks = admin.describe_log_dirs().succeeded
     brokers = [
         (
-            one.id,
-            one.address,
-            one.rack,
-            one.id == cluster.controller,
-            [each.path for each in disks.get(one.id, ())],
-            sum(each.size_bytes for dir in disks.get(one.id, ()) for each in dir.replicas.values()),
-            sum(max(each.usable_bytes, 0) for each in disks.get(one.id, ())),
+            broker.id,
+            broker.address,
+            broker.rack,
+            broker.id == cluster.controller,
+            [each.path for each in disks.get(broker.id, ())],
+            sum(
+                each.size_bytes
+                for dir in disks.get(broker.id, ())
+                for each in dir.replicas.values()
+            ),
+            sum(max(each.usable_bytes, 0) for each in disks.get(broker.id, ())),
         )
-        for one in cluster.brokers
+        for broker in cluster.brokers
     ]
     levels = [
         (name, feature.finalized, *feature.supported) for name, feature in sorted(features.items())
@@ -62,9 +66,9 @@ def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) ->
     """
     with admin_connection(bootstrap) as admin:
         facts = availability(admin)
-    found = examined(facts, AVAILABILITY)
-    if found or as_json:
-        rows = [row_of(finding) for finding in (found if as_json else grouped(found))]
+    findings = examined(facts, AVAILABILITY)
+    if findings or as_json:
+        rows = [row_of(finding) for finding in (findings if as_json else grouped(findings))]
         show(Table("health", COLUMNS, rows), as_json=as_json)
     else:
         partitions = sum(len(topic.partitions) for topic in facts.topics)
@@ -72,4 +76,4 @@ def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) ->
             f"healthy: {len(facts.cluster.brokers)} brokers, {len(facts.topics)} topics, "
             f"{partitions} partitions"
         )
-    return 1 if any(one.severity is Severity.BAD for one in found) else 0
+    return 1 if any(one.severity is Severity.BAD for one in findings) else 0

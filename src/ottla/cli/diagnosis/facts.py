@@ -64,16 +64,16 @@ def clients(page: str) -> list[Client]:
 
 
 def _grouped(rows: Iterable[tuple[dict[str, str], int]]) -> list[Client]:
-    found: dict[tuple[str, str], tuple[int, set[tuple[str, str]]]] = {}
+    groups: dict[tuple[str, str], tuple[int, set[tuple[str, str]]]] = {}
     for labels, count in rows:
         key = (labels["client_software_name"], labels["client_software_version"])
-        most, speaks = found.get(key, (0, set()))
+        most, speaks = groups.get(key, (0, set()))
         speaks.add((labels["request"], labels["version"]))
         # Every connection has asked at least one API, and most ask for versions first.
-        found[key] = (max(most, count), speaks)
+        groups[key] = (max(most, count), speaks)
     return [
         Client(name, version, count, tuple(sorted(speaks)))
-        for (name, version), (count, speaks) in sorted(found.items())
+        for (name, version), (count, speaks) in sorted(groups.items())
     ]
 
 

@@ -114,11 +114,11 @@ def members(
         described = admin.describe_group(group)
         if remove or remove_all:
             leaving = [
-                one
-                for one in described.members
-                if remove_all or one.id in (remove or ()) or one.instance_id in (remove or ())
+                member
+                for member in described.members
+                if remove_all or member.id in (remove or ()) or member.instance_id in (remove or ())
             ]
-            known = {name for one in leaving for name in (one.id, one.instance_id)}
+            known = {name for member in leaving for name in (member.id, member.instance_id)}
             unknown = [name for name in remove or () if name not in known]
             if unknown:
                 raise UserError(f"--remove {unknown[0]!r}: {group} has no such member")
@@ -126,8 +126,14 @@ def members(
             print(f"removed {len(told.succeeded)} of {len(described.members)}")
             return failures(told.failed)
     rows = [
-        (one.id, one.instance_id, one.client_id, one.host, [str(each) for each in one.assignment])
-        for one in described.members
+        (
+            member.id,
+            member.instance_id,
+            member.client_id,
+            member.host,
+            [str(each) for each in member.assignment],
+        )
+        for member in described.members
     ]
     show(Table(f"members of {group}", COLUMNS, rows, ("host", "client")), as_json=as_json)
     return 0

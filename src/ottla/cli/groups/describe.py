@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.completion import group_names
 from ottla.cli.connection import admin_connection
-from ottla.cli.console import Table, failures, show
+from ottla.cli.console import Table, show_outcomes
 from ottla.cli.groups.lag import PartitionLag, lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
@@ -43,8 +43,7 @@ def describe(
                 lambda: tables(admin, names)[0], as_json=as_json, every_s=interval, wait=forever()
             )
         found, failed = tables(admin, names)
-    show(*found, as_json=as_json)
-    return failures(failed)
+    return show_outcomes(*found, failed=failed, as_json=as_json)
 
 
 def tables(admin: Admin, names: list[str] | None) -> tuple[list[Table], dict[str, Exception]]:

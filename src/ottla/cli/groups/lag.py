@@ -45,16 +45,16 @@ def merged(
     ends: Mapping[TopicPartition, int | None],
 ) -> list[PartitionLag]:
     """By partition; after them the members that have none."""
-    owners = {one: member for member in group.members for one in member.assignment}
-    found = [
+    owners = {partition: member for member in group.members for partition in member.assignment}
+    rows = [
         PartitionLag(
-            one,
-            committed[one].offset if one in committed else None,
-            ends.get(one),
-            owners.get(one),
-            committed[one].leader_epoch if one in committed else None,
+            partition,
+            committed[partition].offset if partition in committed else None,
+            ends.get(partition),
+            owners.get(partition),
+            committed[partition].leader_epoch if partition in committed else None,
         )
-        for one in sorted({*committed, *owners})
+        for partition in sorted({*committed, *owners})
     ]
     idle = [member for member in group.members if not member.assignment]
-    return found + [PartitionLag(None, None, None, member) for member in idle]
+    return rows + [PartitionLag(None, None, None, member) for member in idle]

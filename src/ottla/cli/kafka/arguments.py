@@ -80,13 +80,13 @@ def properties(path: Path | None) -> dict[str, str]:
 
 def key_values(given: Sequence[str] | None, what: str) -> dict[str, str]:
     """`key=value`, as often as given, also with commas between."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals:
             raise UserError(f"{what} {text!r}: expected key=value")
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values
 
 
 def chosen(options: argparse.Namespace, *names: str) -> Any:

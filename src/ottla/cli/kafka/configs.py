@@ -73,17 +73,17 @@ def _without_passwords(arguments: Sequence[str]) -> list[str]:
 def _limited_entities(options: Namespace) -> list[tuple[str, Name | None]]:
     """Users, clients and ips on the command line, with their names; None means every name."""
     names = list(options.entity_name or ())
-    found: list[tuple[str, Name | None]] = []
+    entities: list[tuple[str, Name | None]] = []
     for kind in options.entity_type or ():
         if kind in quota_configs.KINDS:
-            found.append((kind, names.pop(0) if names else None))
+            entities.append((kind, names.pop(0) if names else None))
     for kind in quota_configs.KINDS:
         single = kind.removesuffix("s")
         if getattr(options, single) is not None:
-            found.append((kind, getattr(options, single)))
+            entities.append((kind, getattr(options, single)))
         elif getattr(options, f"{single}_defaults"):
-            found.append((kind, DEFAULT))
-    return found
+            entities.append((kind, DEFAULT))
+    return entities
 
 
 def _limited(
@@ -140,12 +140,12 @@ def _resources(admin: Admin, kind: ResourceKind, name: str | None) -> list[Resou
 
 def _groups(admin: Admin) -> list[Resource]:
     """Groups that are there, then those that only have settings."""
-    there = [Resource.group(group.id) for group in admin.list_groups()]
+    resources = [Resource.group(group.id) for group in admin.list_groups()]
     try:
         with_settings = admin.list_config_resources([ResourceKind.GROUP])
     except UnsupportedVersion:  # before Kafka 4.1 nobody could ask for them
         with_settings = []
-    return list(dict.fromkeys([*there, *with_settings]))
+    return list(dict.fromkeys([*resources, *with_settings]))
 
 
 def _describe(admin: Admin, kind: ResourceKind, name: str | None, *, everything: bool) -> None:

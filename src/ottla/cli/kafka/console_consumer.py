@@ -96,26 +96,26 @@ def _offset(text: str) -> int:
 
 
 def _formatting(options: Namespace) -> dict[str, str]:
-    found = properties(options.formatter_config)
+    settings = properties(options.formatter_config)
     given = [*(options.property or ()), *(options.formatter_property or ())]
-    found |= key_values(given, "--property")
+    settings |= key_values(given, "--property")
     for part in ("key", "value"):
         name = getattr(options, f"{part}_deserializer")
         if name is not None:
-            found[f"{part}.deserializer"] = name
-    return found
+            settings[f"{part}.deserializer"] = name
+    return settings
 
 
 def _settings(options: Namespace, servers: str) -> dict[str, str]:
-    found = properties(chosen(options, "command_config", "consumer_config"))
+    settings = properties(chosen(options, "command_config", "consumer_config"))
     named = [*(options.consumer_property or ()), *(options.command_property or ())]
-    found |= key_values(named, "--consumer-property")
-    found.setdefault("isolation.level", options.isolation_level)
+    settings |= key_values(named, "--consumer-property")
+    settings.setdefault("isolation.level", options.isolation_level)
     if options.group is not None:
-        found["group.id"] = options.group
+        settings["group.id"] = options.group
     if options.from_beginning:
-        found["auto.offset.reset"] = "earliest"
-    return {**found, "bootstrap.servers": servers}
+        settings["auto.offset.reset"] = "earliest"
+    return {**settings, "bootstrap.servers": servers}
 
 
 def _parser() -> Arguments:

@@ -43,18 +43,18 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _settings(options: Namespace, servers: str) -> dict[str, str]:
-    found = properties(chosen(options, "command_config", "producer_config"))
+    settings = properties(chosen(options, "command_config", "producer_config"))
     named = [*(options.producer_property or ()), *(options.command_property or ())]
-    found |= key_values(named, "--producer-property")
+    settings |= key_values(named, "--producer-property")
     if options.compression_codec is not None:
-        found["compression.type"] = options.compression_codec
+        settings["compression.type"] = options.compression_codec
     for option, setting in SETTINGS.items():
         value = getattr(options, option)
         if value is not None:
-            found[setting] = value
+            settings[setting] = value
     if options.sync:
-        found["linger.ms"] = "0"
-    return {**found, "bootstrap.servers": servers}
+        settings["linger.ms"] = "0"
+    return {**settings, "bootstrap.servers": servers}
 
 
 def _parser() -> Arguments:

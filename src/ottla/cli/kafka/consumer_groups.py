@@ -125,14 +125,15 @@ def _delete_offsets(admin: Admin, options: Namespace) -> None:
         raise ToolError("Option [delete-offsets] takes the following options: [topic], [group]")
     chosen = [topic_partitions("--topic", text) for text in options.topic]
     for group in options.group:
-        told = admin.delete_group_offsets(group, expanded(admin, chosen))
-        if told.failed:
+        outcomes = admin.delete_group_offsets(group, expanded(admin, chosen))
+        if outcomes.failed:
             print("\nError: Encounter some partition level error, see the following details:")
         else:
             print(f"Request succeeded for deleting offsets from group {group}.")
         print()
         rows = [
-            (one.topic, one.partition, _status(outcome)) for one, outcome in sorted(told.items())
+            (one.topic, one.partition, _status(outcome))
+            for one, outcome in sorted(outcomes.items())
         ]
         for line in lines(STATUSES, rows):
             print(line)

@@ -79,12 +79,12 @@ class LineReader(NamedTuple):
             return ()
         pairs = []
         for pair in text.split(self.headers_separator):
-            name, found, value = pair.partition(self.headers_key_separator)
-            if not found and not self.ignore_error:
+            name, separator, value = pair.partition(self.headers_key_separator)
+            if not separator and not self.ignore_error:
                 raise UserError(
                     f"No header key separator found in pair '{pair}' on line number {number}"
                 )
-            pairs.append((name, self._bytes(value) if found else None))
+            pairs.append((name, self._bytes(value) if separator else None))
         return tuple(pairs)
 
     def _bytes(self, text: str | None) -> bytes | None:

@@ -24,12 +24,14 @@ def as_text(record: Record[bytes, bytes]) -> bytes:
     key = f"[{change.group},{change.topic},{change.partition}]::"
     if change.committed is None:
         return f"{key}NULL\n".encode()
-    one = change.committed
-    epoch = "Optional.empty" if one.leader_epoch < 0 else f"Optional[{one.leader_epoch}]"
-    expires = "None" if one.expires_ms == NEVER else f"Some({one.expires_ms})"
+    committed = change.committed
+    epoch = (
+        "Optional.empty" if committed.leader_epoch < 0 else f"Optional[{committed.leader_epoch}]"
+    )
+    expires = "None" if committed.expires_ms == NEVER else f"Some({committed.expires_ms})"
     return (
-        f"{key}OffsetAndMetadata(offset={one.offset}, leaderEpoch={epoch}, "
-        f"metadata={one.metadata}, commitTimestamp={one.committed_ms}, "
+        f"{key}OffsetAndMetadata(offset={committed.offset}, leaderEpoch={epoch}, "
+        f"metadata={committed.metadata}, commitTimestamp={committed.committed_ms}, "
         f"expireTimestamp={expires})\n"
     ).encode()
 
@@ -55,15 +57,15 @@ def as_json(record: Record[bytes, bytes]) -> bytes:
 
 def _data(value: bytes, change: OffsetChanged) -> dict[str, object]:
     """The fields that this version of a value has, in their order."""
-    one = change.committed
-    assert one is not None
+    committed = change.committed
+    assert committed is not None
     version = _version(value)
-    fields: dict[str, object] = {"offset": one.offset}
+    fields: dict[str, object] = {"offset": committed.offset}
     if version >= 3:
-        fields["leaderEpoch"] = one.leader_epoch
-    fields |= {"metadata": one.metadata, "commitTimestamp": one.committed_ms}
+        fields["leaderEpoch"] = committed.leader_epoch
+    fields |= {"metadata": committed.metadata, "commitTimestamp": committed.committed_ms}
     if version == 1:
-        fields["expireTimestamp"] = one.expires_ms
+        fields["expireTimestamp"] = committed.expires_ms
     return fields
 
 

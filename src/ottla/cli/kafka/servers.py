@@ -45,16 +45,16 @@ async def registered(connect: str, *, patience_ms: int = CONNECT_MS) -> str:
     try:
         await store.start()
         ids = await store.children(paths.BROKER_IDS)
-        found = await store.get_many([f"{paths.BROKER_IDS}/{id}" for id in ids])
+        nodes = await store.get_many([f"{paths.BROKER_IDS}/{id}" for id in ids])
     except NoNode:
-        found = []
+        nodes = []
     except (StoreError, OSError) as error:
         raise ConnectionError(f"cannot reach ZooKeeper at {connect}: {error}") from None
     finally:
         await store.close()
     addresses = [
         f"{each.host}:{each.port}"
-        for node in found
+        for node in nodes
         if node is not None
         for each in BrokerNode.decode(node.data).endpoints
         if each.protocol == PLAIN

@@ -64,17 +64,17 @@ def described(
                 )
 
 
-def partition_line(topic: str, one: Partition, move: Reassignment | None) -> str:
-    leader = "none" if one.leader is None else one.leader
+def partition_line(topic: str, partition: Partition, move: Reassignment | None) -> str:
+    leader = "none" if partition.leader is None else partition.leader
     moving = (
         ""
         if move is None
         else (f"\tAdding Replicas: {_ids(move.adding)}\tRemoving Replicas: {_ids(move.removing)}")
     )
     return (
-        f"\tTopic: {topic}\tPartition: {one.index}\tLeader: {leader}"
-        f"\tReplicas: {_ids(one.replicas)}\tIsr: {_ids(one.isr)}{moving}"
-        f"\tElr: {_maybe(one.elr)}\tLastKnownElr: {_maybe(one.last_known_elr)}"
+        f"\tTopic: {topic}\tPartition: {partition.index}\tLeader: {leader}"
+        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}{moving}"
+        f"\tElr: {_maybe(partition.elr)}\tLastKnownElr: {_maybe(partition.last_known_elr)}"
     )
 
 

@@ -25,7 +25,7 @@ from ottla.cli.metadata.move import (
     zookeeper_address,
     zookeeper_config,
 )
-from ottla.cli.metadata.tree_copy import TreeNode, read_tree, write_tree
+from ottla.cli.metadata.tree_copy import TreeNode, advanced, read_tree, write_tree
 from ottla.config.broker import BrokerConfig
 from ottla.model.errors import UserError
 from ottla.store import paths
@@ -74,13 +74,14 @@ def import_(
 ) -> int:
     """Write exported metadata to an ensemble that is empty.
 
-    Stop every broker first, and start them afterwards. Topics that were created after the export
-    are unknown to the cluster then; their directories stay on the disks.
+    Stop every broker first, and start them afterwards. Leader epochs and producer ids continue
+    above those of the export, which the logs may know already. Topics that were created after the
+    export are unknown to the cluster then; their directories stay on the disks.
 
     Examples:
       ottla metadata import backup.jsonl --to zookeeper://localhost:2181/ottla
     """
-    nodes = _parse(file)
+    nodes = advanced(_parse(file))
     asyncio.run(_write(zookeeper_config(zookeeper_address("--to", to), server_config), nodes))
     show_counts("imported", nodes)
     return 0

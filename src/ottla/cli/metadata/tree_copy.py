@@ -7,18 +7,22 @@ A write is complete when the target has a cluster id, which comes last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.delay.slices import sliced
+from ottla.model.ids import NO_BROKER, LeaderEpoch, ProducerId
 from ottla.store import paths
-from ottla.store.port import Create, Delete, Op, Set, Store
+from ottla.store.nodes import ProducerIdBlockNode, StateNode
+from ottla.store.port import Create, Delete, Op, Set, Store, in_batches
 
 READ_AT_ONCE: Final = 200
-BATCH_OPS: Final = 500
-BATCH_BYTES: Final = 500_000
-"""ZooKeeper closes the connection on a request of a megabyte."""
-OP_BYTES: Final = 80
+EPOCH_STEP: Final = 100_000
+"""More elections than a partition has between an export and the import of it. Leader epochs have 31
+bits: enough for 20,000 imports."""
+PRODUCER_ID_STEP: Final = 1_000_000_000
+_IS_STATE: Final = re.compile(rf"{paths.TOPICS}/[^/]+/partitions/[0-9]+/state")
 _NOTIFICATIONS: Final = (
     paths.CONFIG_CHANGES,
     paths.ACL_CHANGES,
@@ -57,9 +61,31 @@ async def read_tree(store: Store) -> list[TreeNode]:
 
 async def write_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
     others = [node for node in nodes if node.path != paths.CLUSTER_ID]
-    for batch in _batches([op for node in others for op in _creation(node)]):
+    for batch in in_batches([op for node in others for op in _creation(node)]):
         await store.multi(batch)
     await store.multi([Create(node.path, node.data) for node in nodes if node not in others])
+
+
+def advanced(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """An older tree with leader epochs and producer ids that nobody can have used since.
+
+    The logs know of elections, and of producers, that came after the tree was read. A second leader
+    of the same epoch would let replicas differ unnoticed; a second producer with the same id would
+    have its records taken for repeats.
+    """
+    block = ProducerIdBlockNode(NO_BROKER, ProducerId(0), ProducerId(0))
+    others = []
+    for node in nodes:
+        if node.path == paths.PRODUCER_ID_BLOCK:
+            block = ProducerIdBlockNode.decode(node.data)
+            continue
+        if _IS_STATE.fullmatch(node.path):
+            state = StateNode.decode(node.data)
+            epoch = LeaderEpoch(state.leader_epoch + EPOCH_STEP)
+            node = node._replace(data=state._replace(leader_epoch=epoch).encode())
+        others.append(node)
+    block = block._replace(last=ProducerId(block.last + PRODUCER_ID_STEP))
+    return [*others, TreeNode(paths.PRODUCER_ID_BLOCK, block.encode(), 0)]
 
 
 async def delete_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
@@ -73,7 +99,7 @@ async def delete_tree(store: Store, nodes: Sequence[TreeNode]) -> None:
         for name in await store.children(parent)
     ]
     ops: list[Op] = [Delete(node.path) for node in sorted(left, reverse=True)]
-    for batch in _batches(ops):
+    for batch in in_batches(ops):
         await store.multi(batch)
 
 
@@ -93,17 +119,3 @@ def _creation(node: TreeNode) -> list[Op]:
     if node.path == paths.BROKER_SEQUENCE:  # its version counts the broker ids generated so far
         ops += [Set(node.path, node.data)] * node.version
     return ops
-
-
-def _batches(ops: Sequence[Op]) -> Iterator[list[Op]]:
-    batch: list[Op] = []
-    size = 0
-    for op in ops:
-        bytes_ = OP_BYTES + len(op.path) + (len(op.data) if isinstance(op, Create | Set) else 0)
-        if batch and (len(batch) == BATCH_OPS or size + bytes_ > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(op)
-        size += bytes_
-    if batch:
-        yield batch

@@ -9,7 +9,7 @@ import typer
 from ottla.cli.argument_parsing import offset_spec, shown_time, topic_partitions
 from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
-from ottla.cli.console import Table, failures, show
+from ottla.cli.console import Table, failures, show, show_outcomes
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
@@ -55,8 +55,8 @@ def list_(
         (one.topic, one.partition, found.offset, shown_time(found.timestamp))
         for one, found in outcomes.succeeded.items()
     ]
-    show(Table("offsets", ("topic", "partition", "offset", "timestamp"), rows), as_json=as_json)
-    return failures(outcomes.failed)
+    found = Table("offsets", ("topic", "partition", "offset", "timestamp"), rows)
+    return show_outcomes(found, failed=outcomes.failed, as_json=as_json)
 
 
 def expanded(
@@ -65,12 +65,12 @@ def expanded(
     """Every partition that is meant; raises for a topic that is not there."""
     whole = [topic for topic, indexes in chosen if indexes is None]
     described = admin.describe_topics(whole).all()
-    found = []
+    partitions = []
     for topic, indexes in chosen:
         if indexes is None:
             indexes = tuple(one.index for one in described[topic].partitions)
-        found += [TopicPartition(topic, index) for index in indexes]
-    return found
+        partitions += [TopicPartition(topic, index) for index in indexes]
+    return partitions
 
 
 def _both_ends(

@@ -25,6 +25,12 @@ HIDDEN: Final = "(hidden)"
 KNOWN: Final = frozenset(
     name for kind in (AdminConfig, ConsumerConfig, ProducerConfig) for name in kind.SETTINGS
 )
+PASSWORDS: Final = frozenset(
+    name
+    for kind in (AdminConfig, ConsumerConfig, ProducerConfig)
+    for name, setting in kind.SETTINGS.items()
+    if setting.sensitive
+)
 _SECRET: Final = re.compile(r"password|secret|token|jaas|credential", re.IGNORECASE)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -109,7 +115,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
 def mask_secrets(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties as people may see them."""
     return {
-        name: HIDDEN if _SECRET.search(name) else value
+        name: HIDDEN if name in PASSWORDS or _SECRET.search(name) else value
         for name, value in sorted(properties.items())
     }
 

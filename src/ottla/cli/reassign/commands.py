@@ -81,15 +81,15 @@ def verify(
     """
     moves = read(plan)
     with admin_connection(bootstrap) as admin:
-        outcomes = admin.describe_topics(dict.fromkeys(one.topic for one in moves))
+        outcomes = admin.describe_topics(dict.fromkeys(tp.topic for tp in moves))
         moving = admin.list_partition_reassignments(moves)
         remaining = progress.left(admin, moving) if moving else None
     now = current(outcomes.succeeded.values())
     rows = []
-    for one, wanted in moves.items():
-        done = now.get(one) == wanted
-        state = "moving" if one in moving else "done" if done else "elsewhere"
-        rows.append((one.topic, one.partition, state, wanted, now.get(one)))
+    for tp, replicas in moves.items():
+        done = now.get(tp) == replicas
+        state = "moving" if tp in moving else "done" if done else "elsewhere"
+        rows.append((tp.topic, tp.partition, state, replicas, now.get(tp)))
     show(Table("moves", COLUMNS, rows), as_json=as_json)
     if remaining is not None:
         text = f"{remaining.partitions} partitions still move{progress.to_copy(remaining)}"

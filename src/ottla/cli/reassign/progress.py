@@ -44,16 +44,16 @@ def wait(admin: Admin, partitions: Iterable[TopicPartition], timeout_s: float) -
 
     Lines go to standard error, so that the result stays alone on standard output.
     """
-    wanted = list(partitions)
-    first = now = left(admin, wanted)
+    pending = list(partitions)
+    first = now = left(admin, pending)
     shown_s = 0.0
     for seconds in elapsed(timeout_s, CHECK_EVERY_S):
-        now = left(admin, wanted)
+        now = left(admin, pending)
         if not now.partitions:
             break
         if seconds - shown_s >= SHOW_EVERY_S:
             shown_s = seconds
-            print(_line(first, now, seconds, len(wanted)), file=sys.stderr, flush=True)
+            print(_line(first, now, seconds, len(pending)), file=sys.stderr, flush=True)
     return now
 
 

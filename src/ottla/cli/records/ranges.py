@@ -50,14 +50,18 @@ def span(
 def _resolved(
     admin: Admin, partitions: list[TopicPartition], spec: OffsetSpec | int, read_committed: bool
 ) -> dict[TopicPartition, int]:
-    found = admin.list_offsets(dict.fromkeys(partitions, spec), read_committed=read_committed).all()
-    late = [one for one in partitions if found[one].offset is None]
+    offsets = admin.list_offsets(
+        dict.fromkeys(partitions, spec), read_committed=read_committed
+    ).all()
+    late = [partition for partition in partitions if offsets[partition].offset is None]
     last = admin.list_offsets(
         dict.fromkeys(late, OffsetSpec.LATEST), read_committed=read_committed
     ).all()
     return {
-        one: found[one].offset if one not in last else last[one].offset or 0  # type: ignore[misc]
-        for one in partitions
+        partition: offsets[partition].offset
+        if partition not in last
+        else last[partition].offset or 0  # type: ignore[misc]
+        for partition in partitions
     }
 
 
@@ -95,12 +99,18 @@ def _until(
     while True:
         ends = known_ends()
         if ends is not None:
-            done |= {one for one in ends.keys() - done if consumer.position(one) >= ends[one]}
+            done |= {
+                partition
+                for partition in ends.keys() - done
+                if consumer.position(partition) >= ends[partition]
+            }
             if done >= ends.keys():
                 return
         records = consumer.poll(POLL_S)
         if ends is not None:
-            records = [one for one in records if one.offset < ends.get(_partition(one), 0)]
+            records = [
+                record for record in records if record.offset < ends.get(_partition(record), 0)
+            ]
         yield records
 
 

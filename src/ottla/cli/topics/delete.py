@@ -66,17 +66,21 @@ def delete(
 def _to_be_deleted(admin: Admin, topics: Sequence[Topic]) -> Table:
     """How much is in each topic; bytes are those of all replicas."""
     partitions = [
-        TopicPartition(topic.name, one.index) for topic in topics for one in topic.partitions
+        TopicPartition(topic.name, partition.index)
+        for topic in topics
+        for partition in topic.partitions
     ]
     starts = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST)).succeeded
     ends = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST)).succeeded
     sizes = replica_bytes(admin, partitions)
     records: Counter[str] = Counter()
     size: Counter[str] = Counter()
-    for one in partitions:
-        if one in starts and one in ends:
-            records[one.topic] += (ends[one].offset or 0) - (starts[one].offset or 0)
-        size[one.topic] += sizes[one]
+    for partition in partitions:
+        if partition in starts and partition in ends:
+            records[partition.topic] += (ends[partition].offset or 0) - (
+                starts[partition].offset or 0
+            )
+        size[partition.topic] += sizes[partition]
     rows = [
         (topic.name, len(topic.partitions), records[topic.name], size[topic.name])
         for topic in topics
@@ -86,12 +90,12 @@ def _to_be_deleted(admin: Admin, topics: Sequence[Topic]) -> Table:
 
 def replica_bytes(admin: Admin, partitions: Sequence[TopicPartition]) -> Counter[TopicPartition]:
     """What the replicas of partitions take on all disks together."""
-    found: Counter[TopicPartition] = Counter()
+    sizes: Counter[TopicPartition] = Counter()
     for directories in admin.describe_log_dirs(partitions=partitions).succeeded.values():
         for directory in directories:
             for partition, replica in directory.replicas.items():
-                found[partition] += replica.size_bytes
-    return found
+                sizes[partition] += replica.size_bytes
+    return sizes
 
 
 def _failures(failed: Mapping[str, Exception], if_exists: bool) -> int:

@@ -11,7 +11,7 @@ from ottla.cli.argument_parsing import matching
 from ottla.cli.argument_parsing import pattern as read_pattern
 from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
-from ottla.cli.console import Table, failures, show
+from ottla.cli.console import Table, show_outcomes
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
 from ottla.client.admin import Resource, Topic
@@ -38,16 +38,16 @@ def list_(
       ottla topics list
       ottla topics list 'ord.*' --json
     """
-    wanted = None if pattern is None else read_pattern("PATTERN", pattern)
+    expression = None if pattern is None else read_pattern("PATTERN", pattern)
     with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
             return watched(
-                lambda: [_table(matching(admin.list_topics(internal=internal), wanted))],
+                lambda: [_table(matching(admin.list_topics(internal=internal), expression))],
                 as_json=as_json,
                 every_s=interval,
                 wait=forever(),
             )
-        names = matching(admin.list_topics(internal=internal), wanted)
+        names = matching(admin.list_topics(internal=internal), expression)
     if as_json:
         print(json.dumps(names, indent=2))
     elif names:
@@ -100,8 +100,7 @@ def describe(
                 wait=forever(),
             )
         tables, failed = _tables(admin, names, only)
-    show(*tables, as_json=as_json)
-    return failures(failed)
+    return show_outcomes(*tables, failed=failed, as_json=as_json)
 
 
 class Only(NamedTuple):
@@ -118,16 +117,24 @@ def _tables(
     outcomes = admin.describe_topics(names or admin.list_topics(internal=True))
     topics = list(outcomes.succeeded.values())
     partitions = [
-        (topic.name, one.index, one.leader, one.leader_epoch, one.replicas, one.isr, one.offline)
+        (
+            topic.name,
+            partition.index,
+            partition.leader,
+            partition.leader_epoch,
+            partition.replicas,
+            partition.isr,
+            partition.offline,
+        )
         for topic in topics
-        for one in topic.partitions
-        if (not only.under_replicated or one.under_replicated)
-        and (not only.unavailable or one.leader is None)
+        for partition in topic.partitions
+        if (not only.under_replicated or partition.under_replicated)
+        and (not only.unavailable or partition.leader is None)
     ]
     tables = [Table("partitions", PARTITIONS, partitions, ("epoch", "offline"))]
     if not any(only):
         configs = overrides(admin, topics)
-        rows = [_row(one, configs[one.name]) for one in topics]
+        rows = [_row(topic, configs[topic.name]) for topic in topics]
         tables.insert(0, Table("topics", TOPICS, rows, LEAST))
     return tables, outcomes.failed
 

@@ -9,7 +9,7 @@ import typer
 from ottla.cli.argument_parsing import duration_ms, shown_time
 from ottla.cli.completion import transactional_ids
 from ottla.cli.connection import admin_connection
-from ottla.cli.console import Table, failures, show
+from ottla.cli.console import Table, show, show_outcomes
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.client.admin import Transaction
 
@@ -78,8 +78,8 @@ def describe(
     with admin_connection(bootstrap) as admin:
         outcomes = admin.describe_transactions(ids)
     rows = [_row(transaction) for transaction in outcomes.succeeded.values()]
-    show(Table("transactions", DESCRIBED, rows, DESCRIBED_LEAST), as_json=as_json)
-    return failures(outcomes.failed)
+    found = Table("transactions", DESCRIBED, rows, DESCRIBED_LEAST)
+    return show_outcomes(found, failed=outcomes.failed, as_json=as_json)
 
 
 def _row(txn: Transaction) -> tuple[object, ...]:

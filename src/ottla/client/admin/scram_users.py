@@ -49,14 +49,14 @@ async def alter_user_scram_credentials(
     session: Session, changes: Iterable[ScramUpsertion | ScramDeletion]
 ) -> Outcomes[str, None]:
     """Set and delete credentials; the outcome for each user."""
-    wanted = list(changes)
-    for change in wanted:
+    requested_changes = list(changes)
+    for change in requested_changes:
         if change.mechanism not in MECHANISM_NUMBERS:
             expected = " or ".join(MECHANISM_NUMBERS)
             raise UserError(f"mechanism {change.mechanism!r}: expected {expected}")
     upsertions = {
         change: await asyncio.to_thread(_upsertion_fields, change)
-        for change in wanted
+        for change in requested_changes
         if isinstance(change, ScramUpsertion)
     }
 
@@ -64,7 +64,7 @@ async def alter_user_scram_credentials(
         fields = {
             "deletions": [
                 {"name": change.user, "mechanism": MECHANISM_NUMBERS[change.mechanism]}
-                for change in wanted
+                for change in requested_changes
                 if isinstance(change, ScramDeletion) and change.user in users
             ],
             "upsertions": [entry for change, entry in upsertions.items() if change.user in users],
@@ -72,7 +72,9 @@ async def alter_user_scram_credentials(
         reply = await session.ask(node, api_keys.ALTER_USER_SCRAM_CREDENTIALS, fields)
         return {row.user: error_of(row) for row in reply.results}
 
-    return await session.for_each((change.user for change in wanted), session.controller, ask)
+    return await session.for_each(
+        (change.user for change in requested_changes), session.controller, ask
+    )
 
 
 async def describe_user_scram_credentials(

@@ -212,7 +212,7 @@ def _with_item_name(item: object, outcome: Result | Exception) -> Result | Excep
     if not isinstance(outcome, KafkaError):
         return outcome
     message = outcome.message or outcome.code.name.replace("_", " ")
-    if outcome.message and (str(item) in message or isinstance(item, Target)):
+    if isinstance(item, Target) or (outcome.message and str(item) in message):
         return outcome
     return refusal(outcome.code, f"{item}: {message}")
 

@@ -6,8 +6,7 @@ a controller that has been replaced cannot change anything. Never decides what t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 from ottla.store import paths
 from ottla.store.port import (
@@ -21,14 +20,8 @@ from ottla.store.port import (
     Set,
     Store,
     StoreError,
+    in_batches,
 )
-
-BATCH_OPS: Final = 500
-"""Operations in one atomic write. A step that needs more is resumed from the store if cut short."""
-BATCH_BYTES: Final = 500_000
-"""Their size: ZooKeeper closes the connection on a request of a megabyte."""
-OP_BYTES: Final = 80
-"""The size of an operation without its path and data."""
 
 
 class ControllerFenced(Exception):
@@ -42,7 +35,7 @@ class FencedWriter:
     async def write(self, ops: Sequence[Op], epoch_version: int) -> None:
         """Write all operations; StoreError from the first batch with a conflict."""
         fence = Check(paths.CONTROLLER_EPOCH, epoch_version)
-        for batch in _batches(ops):
+        for batch in in_batches(ops):
             await self._write_batch(fence, batch)
 
     async def _write_batch(self, fence: Check, batch: list[Op]) -> None:
@@ -54,20 +47,6 @@ class FencedWriter:
                 if conflict.at == 0 and isinstance(conflict, BadVersion | NoNode):
                     raise ControllerFenced from conflict
                 batch = _resolve_conflict(batch, conflict)
-
-
-def _batches(ops: Sequence[Op]) -> Iterator[list[Op]]:
-    batch: list[Op] = []
-    size = 0
-    for op in ops:
-        bytes_ = OP_BYTES + len(op.path) + (len(op.data) if isinstance(op, Create | Set) else 0)
-        if batch and (len(batch) == BATCH_OPS or size + bytes_ > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(op)
-        size += bytes_
-    if batch:
-        yield batch
 
 
 def _resolve_conflict(batch: list[Op], conflict: StoreError) -> list[Op]:

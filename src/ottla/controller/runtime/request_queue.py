@@ -38,15 +38,15 @@ class RequestQueue:
             self._requests.append(request)
             self._fixed = len(self._requests)
             return
-        at = self._last(request.key)
-        both = None if at is None else merged(self._requests[at], request)
-        is_next = at == 0 and len(self._requests) > 1
-        if at is None or both is None or (is_next and request.key == UPDATE_METADATA):
+        index = self._last(request.key)
+        both = None if index is None else merged(self._requests[index], request)
+        is_next = index == 0 and len(self._requests) > 1
+        if index is None or both is None or (is_next and request.key == UPDATE_METADATA):
             self._requests.append(request)  # or metadata that is next would be put off for ever
         elif request.key == LEADER_AND_ISR:
-            self._requests[at] = both
+            self._requests[index] = both
         else:  # metadata goes behind the leaders that were put since
-            del self._requests[at]
+            del self._requests[index]
             self._requests.append(both)
 
     def pop(self) -> Request:
@@ -58,13 +58,13 @@ class RequestQueue:
         self._fixed = 0
 
     def _is_barrier(self, request: Request) -> bool:
-        known = self._live_brokers
+        live_brokers = self._live_brokers
         if request.key == UPDATE_METADATA:
             self._live_brokers = request.fields["live_brokers"]
         return (
             request.key == STOP_REPLICA
             or request.fields.get("type") != INCREMENTAL
-            or (request.key == UPDATE_METADATA and known != self._live_brokers)
+            or (request.key == UPDATE_METADATA and live_brokers != self._live_brokers)
         )
 
     def _last(self, key: int) -> int | None:

@@ -132,20 +132,20 @@ def _sanity(path: Path, content: bytes, keys: list[int], layout: Struct) -> Iter
 
 
 def _time_faults(
-    path: Path, indexed: tuple[int, int], there: tuple[StoredBatch, memoryview] | None
+    path: Path, indexed: tuple[int, int], batch: tuple[StoredBatch, memoryview] | None
 ) -> Iterator[DumpError]:
     timestamp, offset = indexed
-    last_offset = -1 if there is None else there[0].last_offset
-    if there is None or last_offset != offset:
+    last_offset = -1 if batch is None else batch[0].last_offset
+    if batch is None or last_offset != offset:
         yield DumpError(
             "The following indexed offsets are not found in the log.",
             f"Indexed offset: {offset}, found log offset: {last_offset}",
         )
         return
     try:
-        largest = max(timestamps(*there), default=-1)
+        largest = max(timestamps(*batch), default=-1)
     except CorruptBatch as fault:
-        yield bad_byte(path.with_suffix(".log"), there[0].position, fault.reason)
+        yield bad_byte(path.with_suffix(".log"), batch[0].position, fault.reason)
         return
     if largest != timestamp:
         yield DumpError(

@@ -167,13 +167,13 @@ class SparseIndex:
     def _cold_floor(self, key: int) -> tuple[int, int] | None:
         """The same among entries that are in the file alone."""
         entry, content = self.ENTRY, self._cold_block(key)
-        at = bisect_right(
+        position = bisect_right(
             range(len(content) // entry.size),
             key,
-            key=lambda at: entry.unpack_from(content, at * entry.size)[0],
+            key=lambda position: entry.unpack_from(content, position * entry.size)[0],
         )
-        if at:
-            pair: tuple[int, int] = entry.unpack_from(content, (at - 1) * entry.size)
+        if position:
+            pair: tuple[int, int] = entry.unpack_from(content, (position - 1) * entry.size)
             if min(pair) < 0:
                 raise CorruptIndex(f"{self._path.name}: invalid entry {pair}")
             return pair

@@ -39,7 +39,7 @@ def decode(content: bytes) -> list[AbortedTxn]:
     """CorruptIndex unless markers rise and every entry is possible."""
     if len(content) % ENTRY.size:
         raise CorruptIndex(f"size of {len(content)} bytes is not a multiple of the entry size")
-    found: list[AbortedTxn] = []
+    transactions: list[AbortedTxn] = []
     last_marker = -1
     for version, *fields in ENTRY.iter_unpack(content):
         txn = AbortedTxn(*fields)
@@ -47,8 +47,8 @@ def decode(content: bytes) -> list[AbortedTxn]:
         if version != VERSION or not possible or txn.last_stable_offset > txn.last_offset + 1:
             raise CorruptIndex(f"invalid entry {txn}")
         last_marker = txn.last_offset
-        found.append(txn)
-    return found
+        transactions.append(txn)
+    return transactions
 
 
 def read(disk: Disk, path: Path) -> list[AbortedTxn]:

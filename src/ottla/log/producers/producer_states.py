@@ -132,12 +132,12 @@ class ProducerStates:
             raise _fenced(header, state)
         if origin is Origin.CLIENT:
             if epoch == state.epoch:
-                for known in state.batches:
+                for batch_state in state.batches:
                     if (
-                        known.first_sequence == sequence
-                        and known.last_sequence == header.last_sequence
+                        batch_state.first_sequence == sequence
+                        and batch_state.last_sequence == header.last_sequence
                     ):
-                        return known
+                        return batch_state
             _check_sequence(header, state)
         if state.txn_first_offset is not None and not header.is_transactional:
             raise KafkaError(

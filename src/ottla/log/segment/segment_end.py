@@ -28,16 +28,16 @@ def load_end(segment: Segment) -> SegmentEnd:
     """Where it ends, found from the last index entry on (a clean start)."""
     last = segment.indexes().offsets.last
     start, expected = (0, None) if last is None else (last[1], segment.base_offset + last[0])
-    end, seen = SegmentEnd(segment.base_offset, -1), expected is None
+    end, is_valid = SegmentEnd(segment.base_offset, -1), expected is None
     try:
         for batch in segment.headers(start):
             end = SegmentEnd(batch.last_offset + 1, batch.leader_epoch)
-            seen = seen or batch.last_offset == expected
+            is_valid = is_valid or batch.last_offset == expected
     except CorruptBatch:
         if expected is None:
             raise
-        seen = False
-    if seen:
+        is_valid = False
+    if is_valid:
         segment.unindexed_bytes = segment.size - start
         return end
     rebuild_indexes(segment, "last offset index entry does not match its batch")

@@ -73,12 +73,12 @@ class TlsSender:
                 break
         return self._encrypt(_joined(run))
 
-    def send_file(self, slice_: FileSlice, at: int, limit: int) -> int:
+    def send_file(self, slice_: FileSlice, position: int, limit: int) -> int:
         taken = self._settle()
         if taken is not None:
             return taken
-        count = min(slice_.size - at, limit, self._slice_bytes)
-        data = os.pread(slice_.fileno(), count, slice_.position + at)
+        count = min(slice_.size - position, limit, self._slice_bytes)
+        data = os.pread(slice_.fileno(), count, slice_.position + position)
         if not data:
             raise OSError(FILE_TOO_SHORT)
         return self._encrypt((data,))

@@ -31,7 +31,16 @@ Done: TypeAlias = Callable[[list[PartitionFetchResult]], None]
 class Reads(Protocol):
     """What a waiting fetch asks for: `replica/read.py`."""
 
+    @property
+    def watermark_wait_ms(self) -> int: ...
+
     def is_ready(self, requests: list[PartitionFetch], options: FetchOptions) -> bool: ...
+
+    def has_enough(self, requests: list[PartitionFetch], options: FetchOptions) -> bool: ...
+
+    def has_newer_watermark(
+        self, requests: list[PartitionFetch], options: FetchOptions
+    ) -> bool: ...
 
     def answer(self, requests: list[PartitionFetch], options: FetchOptions, done: Done) -> None: ...
 
@@ -97,22 +106,37 @@ class DelayedFetch(Delayed):
 
 
 class DelayedFollowerFetch(DelayedFetch):
-    """A fetch in a follower's session; its partitions are those that changed until it ends."""
+    """A fetch in a follower's session; its partitions are those that changed until it ends.
 
-    __slots__ = ("_changes",)
+    A newer high watermark alone is sent after a few milliseconds, if no records come meanwhile.
+    """
+
+    __slots__ = ("_changes", "_hastened")
 
     def __init__(
         self, reads: Reads, changes: SessionChanges, options: FetchOptions, done: Done
     ) -> None:
         super().__init__(reads, [], options, done)
         self._changes = changes
+        self._hastened = False
         changes.on_mark = self._on_mark
+
+    def send_watermark_soon(self) -> None:
+        """The follower needs a newer high watermark."""
+        wait_ms = self._reads.watermark_wait_ms
+        if not wait_ms:
+            self.force_complete()
+        elif not self._hastened:
+            self._hastened = True
+            self.hasten(wait_ms)
 
     def _on_mark(self, partition: SessionPartition) -> None:
         one_is_enough = self._options.min_bytes <= 1
         requests = [partition.request] if one_is_enough else self._changes.requests
-        if self._reads.is_ready(requests, self._options):
+        if self._reads.has_enough(requests, self._options):
             self.force_complete()
+        elif self._reads.has_newer_watermark([partition.request], self._options):
+            self.send_watermark_soon()
 
     def try_complete(self) -> bool:
         return False  # `_on_mark` does

@@ -1,7 +1,7 @@
 """Fetches by followers: what a leader learns from them, and what it holds back.
 
 Owns the rules: a follower's position counts before the read, it is sent a newer high watermark
-without waiting, records that it requests again are verified, and the leader's throttle applies to
+soon, records that it requests again are verified, and the leader's throttle applies to
 followers that are not in sync. What is known of each follower is in the partition's leadership.
 Never reads a log, and does not wait.
 """
@@ -73,8 +73,8 @@ class FollowerFetches:
         if is_throttled(replicas, partition.key, environment.broker_id):
             self._quota.record(size, environment.clock.mono_ms())
 
-    def has_newer_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
-        """A follower is sent a newer high watermark without waiting."""
+    def needs_watermark(self, request: PartitionFetch, broker: BrokerId) -> bool:
+        """Whether there is a newer high watermark than the follower was sent."""
         partition = self._hosted.find(request.key)
         if partition is None or partition.leadership is None:
             return False

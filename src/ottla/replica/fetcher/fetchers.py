@@ -95,14 +95,14 @@ class Fetchers:
 
     def remove(self, key: TopicPartition) -> None:
         """Do not copy a partition any more; a reply that is under way is ignored."""
-        at = self._of_partition.pop(key, None)
-        if at is None:
+        index = self._of_partition.pop(key, None)
+        if index is None:
             return
-        fetcher = self._fetchers[at]
+        fetcher = self._fetchers[index]
         fetcher.remove(key)
         if not len(fetcher):
             fetcher.stop()
-            del self._fetchers[at]
+            del self._fetchers[index]
 
     def on_lead(self, partition: HostedPartition) -> None:
         self.remove(partition.key)

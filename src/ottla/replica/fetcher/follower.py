@@ -155,14 +155,14 @@ def first_truncation(log: LogState) -> Offset | None:
 
 
 def on_reply(
-    asked: Offset | None,
+    requested_offset: Offset | None,
     log: LogState,
     code: ErrorCode,
     diverging: tuple[int, int] | None,
     retry_at_ms: MonoMs,
 ) -> Decision:
     """What to do with the reply for one partition, which was fetched from `asked` on."""
-    if asked is None or asked != log.end:
+    if requested_offset is None or requested_offset != log.end:
         return Ignore()
     if code is ErrorCode.offset_out_of_range:
         return AskBounds()

@@ -91,6 +91,11 @@ class Credential(NamedTuple):
         return cls(salt, hashlib.new(name, client_key).digest(), server_key, iterations)
 
 
+def nonce(random_bytes: Callable[[int], bytes]) -> str:
+    """The part of the nonce that one side adds."""
+    return base64.b64encode(random_bytes(NONCE_BYTES)).decode()
+
+
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
     """Slow by design: for a thread, not for the event loop."""
     return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)

@@ -45,23 +45,23 @@ def first(data: bytes) -> Element:
 
 def elements(data: bytes) -> Iterator[Element]:
     """The elements that stand one after the other in `data`."""
-    at = 0
-    while at < len(data):
-        start = at
-        if at + 2 > len(data):
+    position = 0
+    while position < len(data):
+        start = position
+        if position + 2 > len(data):
             raise BadDer("an element is cut off")
-        tag, length = data[at], data[at + 1]
-        at += 2
+        tag, length = data[position], data[position + 1]
+        position += 2
         if length & 0x80:
             count = length & 0x7F
-            if not 1 <= count <= LENGTH_BYTES_MAX or at + count > len(data):
+            if not 1 <= count <= LENGTH_BYTES_MAX or position + count > len(data):
                 raise BadDer("invalid length of an element")
-            length = int.from_bytes(data[at : at + count], "big")
-            at += count
-        if at + length > len(data):
+            length = int.from_bytes(data[position : position + count], "big")
+            position += count
+        if position + length > len(data):
             raise BadDer("an element is longer than the data around it")
-        at += length
-        yield Element(tag, data[at - length : at], data[start:at])
+        position += length
+        yield Element(tag, data[position - length : position], data[start:position])
 
 
 def object_id(value: bytes) -> str:

@@ -113,19 +113,19 @@ class Rule(NamedTuple):
 def parse_rules(text: str) -> tuple[Rule, ...]:
     """The rules of `ssl.principal.mapping.rules`; a UserError names what is wrong."""
     rules: list[Rule] = []
-    at = 0
+    position = 0
     text = text.strip()
-    while at < len(text):
-        match = _RULE.match(text, at)
+    while position < len(text):
+        match = _RULE.match(text, position)
         if match is None:
             raise UserError(
                 f"{RULES}={text!r}: expected DEFAULT or RULE:pattern/replacement/[LU] at "
-                f"position {at}"
+                f"position {position}"
             )
         rules.append(_rule(match))
-        at = match.end()
-        while at < len(text) and text[at] in ", \t\n":
-            at += 1
+        position = match.end()
+        while position < len(text) and text[position] in ", \t\n":
+            position += 1
     return tuple(rules) or (Rule(),)
 
 

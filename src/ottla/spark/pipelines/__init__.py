@@ -9,8 +9,10 @@
 - `spec`         what a pipeline is made of; plain values
 - `file_models`  the keys of a file, as pydantic models
 - `decoding`     decodes the values of a topic into columns
+- `encoding`     encodes columns as keys and values, with schemas of a registry
 - `views`        sources and steps as Spark's views
 - `file_sources` sources that are files: streams of them, and tables that are loaded again
+- `databases`    tables of databases, through ADBC drivers
 - `python_steps` steps that are functions of a Python file
 - `dlq`          rejected rows with reason and origin, and their replay
 - `queries`      one streaming query for each sink
@@ -26,6 +28,7 @@
 - `topic_ends`   end offsets of topics, for the lag
 - `metrics`      progress for Prometheus
 - `report`       progress as a chart
+- `lineage`      OpenLineage events of a run
 - `group_sync`   translates offsets of consumer groups to a mirror
 - `trial`        tests, samples and plans: a pipeline tried before it runs
 - `templates`    example files

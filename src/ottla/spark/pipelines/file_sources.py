@@ -1,6 +1,7 @@
 """Sources that are files: a stream of them as they come, or a table that is loaded again.
 
-Owns: how files are read, and when a table is loaded. Never: decides where rows go.
+Owns: how files are read, and when a table is loaded, one of a database included. Never: decides
+where rows go.
 
 A stream reads each file once, in the order of their times; write a file elsewhere and rename it to
 the folder. A table with `refresh` is held by Spark as it was when it was loaded: a file that is
@@ -11,17 +12,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla.model.clock import Clock, MonoMs
+from ottla.model.errors import UserError
 from ottla.spark.pipelines.checkpoint_owner import local_folder
-from ottla.spark.pipelines.spec import FileSource
+from ottla.spark.pipelines.spec import DatabaseSource, FileSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
 
+MISSING: Final = "tables of databases need a package: pip install 'ottla[database]'"
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
     "csv": {"header": "true", "mode": "FAILFAST"},
     "json": {"mode": "FAILFAST"},
@@ -30,8 +33,18 @@ DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
 """A row that is not of the schema stops the query; Spark's own default reads it as nulls."""
 
 
-def frame(spark: SparkSession, source: FileSource) -> DataFrame:
-    """The rows of a source's files."""
+TableSource: TypeAlias = FileSource | DatabaseSource
+
+
+def frame(spark: SparkSession, source: TableSource) -> DataFrame:
+    """The rows of a source's files, or of a database."""
+    if isinstance(source, DatabaseSource):
+        try:
+            from ottla.spark.pipelines import databases
+        except ImportError:
+            raise UserError(MISSING) from None
+
+        return databases.frame(spark, source)
     options = {**DEFAULTS[source.kind], **source.options}
     schema = source.schema
     if source.is_table:
@@ -49,7 +62,7 @@ class TableRefresh:
     def __init__(
         self,
         spark: SparkSession,
-        sources: Iterable[FileSource],
+        sources: Iterable[TableSource],
         frames: Mapping[str, DataFrame],
         clock: Clock,
     ) -> None:
@@ -71,13 +84,13 @@ class TableRefresh:
                 self._due_ms[source.name] = MonoMs(now_ms + source.refresh_ms)
                 self._load(source)
 
-    def _load(self, source: FileSource) -> None:
-        """List the files again and read them; what cannot be listed now stays as it is."""
+    def _load(self, source: TableSource) -> None:
+        """Read it again; what cannot be read now stays as it is."""
         from pyspark.errors import PySparkException
 
-        path = local_folder(source.path)
-        if path is not None and "*" not in source.path and not path.exists():
-            log.warning("sources.%s: %s is missing; keeping its rows", source.name, source.path)
+        missing = _missing(source)
+        if missing is not None:
+            log.warning("sources.%s: %s; keeping its rows", source.name, missing)
             return
         table = self._frames[source.name]
         try:
@@ -88,3 +101,19 @@ class TableRefresh:
         except PySparkException as error:
             reason = str(error).strip().splitlines()[0]
             log.warning("sources.%s: cannot load %s: %s", source.name, source.path, reason)
+
+
+def _missing(source: TableSource) -> str | None:
+    """Why a table cannot be loaded now."""
+    if isinstance(source, DatabaseSource):
+        from ottla.spark.pipelines import databases
+
+        try:
+            databases.columns(source)
+        except UserError as error:
+            return str(error)
+        return None
+    path = local_folder(source.path)
+    if path is not None and "*" not in source.path and not path.exists():
+        return f"{source.path} is missing"
+    return None

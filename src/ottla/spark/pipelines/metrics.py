@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.progress import QueryProgress
@@ -21,6 +21,8 @@ NUMBERS: Final = {
     "lag_s": "Seconds since the query's position was the end of its topics.",
 }
 
+LATE: Final = "Rows that came later than the watermark allows, and were dropped."
+
 
 class PipelineMetrics:
     """A listener that exports the numbers of each query's last batch."""
@@ -32,6 +34,8 @@ class PipelineMetrics:
             for name, doc in NUMBERS.items()
         }
 
+        self._late = Counter(f"{PREFIX}_late_rows", LATE, ["query"], registry=self.registry)
+
     def serve(self, port: int) -> int:
         """Serve them over HTTP; returns the port, which for 0 is a free one."""
         try:
@@ -41,6 +45,7 @@ class PipelineMetrics:
         return int(server.server_port)
 
     def on_batch(self, progress: QueryProgress) -> None:
+        self._late.labels(progress.query).inc(progress.late_rows)
         for name, gauge in self._gauges.items():
             value = getattr(progress, name)
             if value is not None:

@@ -19,6 +19,7 @@ from ottla.spark.options import sink as sink_options
 from ottla.spark.options import stream_source
 from ottla.spark.pipelines.checkpoint_owner import check_owner, is_writable, local_folder
 from ottla.spark.pipelines.spec import (
+    DatabaseSource,
     FilesTarget,
     Pipeline,
     RejectStep,
@@ -121,6 +122,8 @@ def _creates_topics(admin: Admin) -> bool:
 
 def _missing_files(pipeline: Pipeline) -> Iterator[str]:
     for source in pipeline.files:
+        if isinstance(source, DatabaseSource):
+            continue  # asked for its columns when the views are made
         path = local_folder(source.path)
         if path is not None and not set("*?[{").intersection(source.path) and not path.exists():
             yield f"sources.{source.name}.{source.kind}: there is no {source.path}"

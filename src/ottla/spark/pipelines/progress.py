@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -38,6 +38,8 @@ class QueryProgress:
     state_rows: int
     lag_records: int | None = None
     lag_s: float | None = None
+    late_rows: int = 0
+    """Rows that were dropped because they came later than the watermark allows."""
 
     def with_lag(self, records: int, seconds: float) -> QueryProgress:
         return replace(self, lag_records=records, lag_s=seconds)
@@ -48,9 +50,10 @@ class QueryProgress:
         if self.lag_s is not None and self.lag_records:
             lag += f", {self.lag_s:.0f} s"
         state = f"  state {self.state_rows:,} rows" if self.state_rows else ""
+        late = f"  {self.late_rows:,} late rows dropped" if self.late_rows else ""
         return (
             f"{self.query}: batch {self.batch}  {self.rows_in:,} rows, {self.rows_in_s:,.0f}/s"
-            f"  {self.batch_ms:,} ms{lag}{state}"
+            f"  {self.batch_ms:,} ms{lag}{state}{late}"
         )
 
     def json(self) -> str:
@@ -105,20 +108,23 @@ class QueryTotal:
     rows_in: int = 0
     rows_out: int = 0
     busy_ms: int = 0
+    late_rows: int = 0
 
     def add(self, progress: QueryProgress) -> None:
         self.batches += 1
         self.rows_in += progress.rows_in
         self.rows_out += max(progress.rows_out, 0)
         self.busy_ms += progress.batch_ms
+        self.late_rows += progress.late_rows
 
     def line(self) -> str:
         seconds = self.busy_ms / 1000
         rate = f", {self.rows_in / seconds:,.0f} rows/s" if seconds else ""
         out = f", {self.rows_out:,} out" if self.rows_out else ""
+        late = f", {self.late_rows:,} late rows dropped" if self.late_rows else ""
         return (
             f"{self.query}: {self.rows_in:,} rows in{out}, "
-            f"{self.batches:,} batches in {seconds:,.1f} s{rate}"
+            f"{self.batches:,} batches in {seconds:,.1f} s{rate}{late}"
         )
 
 
@@ -126,7 +132,7 @@ def query_progress(query: str, report: ProgressReport, at_ms: WallMs) -> QueryPr
     """Spark's report of one batch."""
     rows = int(report.get("numInputRows") or 0)
     busy_ms = int((report.get("durationMs") or {}).get("triggerExecution") or 0)
-    operators: Iterable[ProgressReport] = report.get("stateOperators") or ()
+    operators: Sequence[ProgressReport] = report.get("stateOperators") or ()
     return QueryProgress(
         query,
         at_ms,
@@ -136,6 +142,7 @@ def query_progress(query: str, report: ProgressReport, at_ms: WallMs) -> QueryPr
         int((report.get("sink") or {}).get("numOutputRows") or 0),
         busy_ms,
         sum(int(operator.get("numRowsTotal") or 0) for operator in operators),
+        late_rows=sum(int(each.get("numRowsDroppedByWatermark") or 0) for each in operators),
     )
 
 

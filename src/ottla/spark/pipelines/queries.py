@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.formats import REASON, own_columns
 from ottla.spark.pipelines.dlq.letters import header, letter, letters
+from ottla.spark.pipelines.encoding.encoded_columns import encoded
 from ottla.spark.pipelines.lake.writer import lake_writer
 from ottla.spark.pipelines.spec import (
     ConsoleTarget,
+    Encoding,
     FilesTarget,
     Pipeline,
     Sink,
@@ -175,11 +177,7 @@ def _columns(target: TopicTarget, frame: DataFrame) -> dict[str, Column]:
     """A view's rows as the sink's columns."""
     from pyspark.sql import functions as F
 
-    made: dict[str, Column] = {}
-    if target.value == JSON:
-        made["value"] = F.to_json(F.struct(*own_columns(frame))).cast("binary")
-    else:
-        made["value"] = _bytes(target.value, frame)
+    made: dict[str, Column] = {"value": _bytes(target.value, frame)}
     if target.key is not None:
         made["key"] = _bytes(target.key, frame)
     if isinstance(target.headers, str):
@@ -194,11 +192,19 @@ def _columns(target: TopicTarget, frame: DataFrame) -> dict[str, Column]:
     return made
 
 
-def _bytes(expression: str, frame: DataFrame) -> Column:
-    """What is binary stays as it is; anything else is written as text."""
+def _bytes(expression: str | Encoding, frame: DataFrame) -> Column:
+    """What is binary stays as it is; anything else is written as text, or as its encoding says."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType
 
+    row = F.struct(*own_columns(frame))
+    if isinstance(expression, Encoding):
+        column = F.expr(expression.of) if expression.of else row
+        if REASON in frame.columns:  # refused rows need not fit a schema
+            column = F.when(F.col(REASON).isNull(), column)
+        return encoded(expression, frame, column)
+    if expression == JSON:
+        return F.to_json(row).cast("binary")
     column = F.expr(expression)
     is_binary = isinstance(frame.select(column).schema[0].dataType, BinaryType)
     return column if is_binary else column.cast("string").cast("binary")

@@ -22,6 +22,7 @@ from ottla.spark.pipelines.checkpoint_owner import claim
 from ottla.spark.pipelines.file_sources import TableRefresh
 from ottla.spark.pipelines.file_values import masked_errors
 from ottla.spark.pipelines.group_sync import GroupSyncing
+from ottla.spark.pipelines.lineage import run_events
 from ottla.spark.pipelines.progress import QueryTotal
 from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.running_queries import History, Listener, QueryFailed, Run
@@ -138,12 +139,15 @@ def _run_on(
     sync = pipeline.group_sync
     syncs = [] if sync is None else [GroupSyncing(sync, clock)]
     history = History(pipeline.checkpoint)
-    with TopicEnds(pipeline.sources, clock) as ends:
+    with (
+        run_events(pipeline, views.frames, clock) as on_batch,
+        TopicEnds(pipeline.sources, clock) as ends,
+    ):
         running = Run(
             queries,
             ends,
             clock,
-            [*listeners, history.on_batch],
+            [*listeners, history.on_batch, *on_batch],
             [*syncs, TableRefresh(spark, pipeline.files, views.frames, clock)],
             restarts=pipeline.restart,
         )

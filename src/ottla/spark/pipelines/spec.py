@@ -8,17 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
+from urllib.parse import urlparse
 
 from ottla.spark.pipelines.restarts import RestartPolicy
+from ottla.spark.pipelines.variables import YamlValue
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A schema registry: its address, and the settings of its client (logins, certificates)."""
+
+    url: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class Format:
-    """How values are written in a topic.
+    """How keys or values are written in a topic.
 
-    `schema` is Spark's DDL for json, the schema as JSON for avro, and a file of descriptors for
-    protobuf, whose `message` names the type.
+    `schema` is Spark's DDL for json, the schema as JSON for avro and json-schema, and a file of
+    descriptors for protobuf, whose `message` names the type. With a `registry` each value begins
+    with the number of the schema that it was written with. `schema` is the one that it is read
+    with; empty, it is that of a `subject`: a `version` of it, or the latest at the start.
     """
 
     kind: str = "binary"
@@ -26,6 +38,11 @@ class Format:
     message: str = ""
     tombstones: bool = False
     """Whether a record without a value is a row whose columns are null, and not refused."""
+    registry: Registry | None = None
+    subject: str = ""
+    version: int | None = None
+    references: tuple[tuple[str, str], ...] = ()
+    """Schemas that `schema` refers to, by name, each after those that it refers to itself."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,8 @@ class Source:
     format: Format = field(default_factory=Format)
     watermark: Watermark | None = None
     dead_letter: str | None = None
+    key: Format | None = None
+    """How keys are written, where they are decoded: the column `key`."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +82,33 @@ class FileSource:
     watermark: Watermark | None = None
     is_table: bool = False
     refresh_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class DatabaseSource:
+    """One view, a table for joins: the rows of a query, loaded again every `refresh_ms` or never.
+
+    `driver` names an ADBC driver where the address does not say which. `schema`, as Spark's DDL, is
+    what the rows are cast to; without it the database is asked.
+    """
+
+    name: str
+    uri: str = field(repr=False)
+    query: str
+    driver: str = ""
+    schema: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    refresh_ms: int | None = None
+
+    kind: ClassVar[str] = "database"
+    watermark: ClassVar[Watermark | None] = None
+
+    @property
+    def path(self) -> str:
+        """Where it is, for people: without login and parameters."""
+        parts = urlparse(self.uri)
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
 
 
 @dataclass(frozen=True)
@@ -115,6 +161,21 @@ Step: TypeAlias = SqlStep | RejectStep | DeduplicateStep | PythonStep
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """A key or value of a sink, written with a schema of the registry.
+
+    `of` is an expression for what is encoded; empty: all columns. `schema` is `columns` (made of
+    the types of `of`, and registered), `latest` (of the subject), or a schema that is registered.
+    """
+
+    kind: str
+    registry: Registry
+    subject: str
+    of: str = ""
+    schema: str = "columns"
+
+
+@dataclass(frozen=True)
 class TopicTarget:
     """Rows as records, each part an expression over the row.
 
@@ -125,8 +186,8 @@ class TopicTarget:
     bootstrap: str
     topic: str | None = None
     topic_of: str | None = None
-    key: str | None = None
-    value: str = "json"
+    key: str | Encoding | None = None
+    value: str | Encoding = "json"
     headers: Mapping[str, str] | str = field(default_factory=dict)
     partition: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -196,6 +257,14 @@ class GroupSync:
 
 
 @dataclass(frozen=True)
+class Lineage:
+    """How OpenLineage events are sent; without a transport, as its client is configured."""
+
+    namespace: str | None = None
+    transport: Mapping[str, YamlValue] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """A whole file."""
 
@@ -209,7 +278,8 @@ class Pipeline:
     spark: Mapping[str, str] = field(default_factory=dict)
     group_sync: GroupSync | None = None
     restart: RestartPolicy = field(default_factory=RestartPolicy)
-    files: tuple[FileSource, ...] = ()
-    """Sources that are files; `sources` are topics."""
+    files: tuple[FileSource | DatabaseSource, ...] = ()
+    """Sources that are files or tables of databases; `sources` are topics."""
+    lineage: Lineage | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of the file that are masked in everything that is printed."""

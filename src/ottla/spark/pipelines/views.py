@@ -12,6 +12,7 @@ from ottla.model.errors import UserError
 from ottla.spark.pipelines import file_sources, python_steps
 from ottla.spark.pipelines.decoding.formats import ORIGIN, REASON, decoded, good
 from ottla.spark.pipelines.spec import (
+    DatabaseSource,
     DeduplicateStep,
     FileSource,
     Pipeline,
@@ -50,7 +51,7 @@ Spark does not let one of these be an argument of another; `with_headers` sets s
 Read: TypeAlias = "Callable[[Source], DataFrame]"
 """How a source's records are got: from a topic, or in a test from elsewhere."""
 
-ReadFiles: TypeAlias = "Callable[[FileSource], DataFrame]"
+ReadFiles: TypeAlias = "Callable[[FileSource | DatabaseSource], DataFrame]"
 
 
 class DeadLetter(NamedTuple):
@@ -95,10 +96,11 @@ class Views:
             self._add(step.name, self._step(step))
 
     def _add_source(self, source: Source) -> None:
-        frame = decoded(self._read(source), source.format, f"sources.{source.name}")
+        where = f"sources.{source.name}"
+        frame = decoded(self._read(source), source.format, where, source.key)
         bootstrap = source.options["kafka.bootstrap.servers"]
         self._refuse(source.name, source.dead_letter, frame, bootstrap)
-        self._add(source.name, _late(good(frame), source.watermark, f"sources.{source.name}"))
+        self._add(source.name, _late(good(frame), source.watermark, where))
 
     def _add(self, name: str, frame: DataFrame) -> None:
         frame.createOrReplaceTempView(name)
@@ -149,7 +151,7 @@ class Views:
             late = _late(frame, step.within, f"step {step.name}")
             return late.dropDuplicatesWithinWatermark(keys)
 
-    def _file_frame(self, source: FileSource) -> DataFrame:
+    def _file_frame(self, source: FileSource | DatabaseSource) -> DataFrame:
         return file_sources.frame(self._spark, source)
 
     def _stream(self, source: Source) -> DataFrame:

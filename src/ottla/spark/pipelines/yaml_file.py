@@ -21,10 +21,11 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlparse
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.file_values import load, masked_errors
-from ottla.spark.pipelines.spec import Pipeline
+from ottla.spark.pipelines.spec import DatabaseSource, Pipeline
 from ottla.spark.pipelines.variables import YamlValue
 
 PACKAGES: Final = ("yaml", "pydantic", "pyspark")
@@ -39,7 +40,14 @@ def open_pipeline(
             raise UserError(f"pipelines need {package}: pip install 'ottla[spark]'")
     values, secrets = load(path, overrides, profile)
     with masked_errors(secrets):
-        return replace(parse(values, path.parent), secrets=secrets)
+        pipeline = parse(values, path.parent)
+        return replace(pipeline, secrets=(*secrets, *_passwords(pipeline)))
+
+
+def _passwords(pipeline: Pipeline) -> list[str]:
+    """Of addresses of databases, which are secret however they came into the file."""
+    uris = [source.uri for source in pipeline.files if isinstance(source, DatabaseSource)]
+    return [text for text in (urlparse(uri).password for uri in uris) if text]
 
 
 def parse(values: Mapping[str, YamlValue], folder: Path = Path()) -> Pipeline:

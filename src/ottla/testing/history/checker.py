@@ -54,12 +54,12 @@ INVARIANTS: Final = tuple(one.__name__ for one in (*OF_PARTITIONS, *OF_HISTORIES
 def check(events: Iterable[Event]) -> list[Violation]:
     """Every broken promise in a history."""
     history = History(events)
-    found = [
+    violations = [
         Violation(invariant.__name__, partition, detail)
         for partition in history.partitions()
         for invariant in OF_PARTITIONS
         for detail in invariant(history, partition)
     ]
     for promise in OF_HISTORIES:
-        found += [Violation(promise.__name__, *broken) for broken in promise(history)]
-    return found
+        violations += [Violation(promise.__name__, *broken) for broken in promise(history)]
+    return violations

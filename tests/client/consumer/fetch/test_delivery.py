@@ -13,59 +13,49 @@ from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 from tests.client.consumer.batches import batch, marker
 from tests.client.consumer.scripted import Rig
-from tests.fakes.virtual_loop import run
 
 HERE = TopicPartition("t", 0)
 
 
 @pytest.mark.spec("CON-15", "CFG-117")
-def test_no_more_than_the_setting_or_the_call_allows() -> None:
-    async def story() -> None:
-        rig = Rig(max_poll_records=3)
-        rig.cluster.logs[HERE] = [batch(0, 10)]
-        async with rig.run() as core:
-            subscribing.assign(core, [HERE])
-            await core.wait(Deadline(core.clock, 1_000))
-            assert [record.offset for record in take(core)] == [0, 1, 2]
-            assert [record.offset for record in take(core, 5)] == [3, 4, 5, 6, 7]
-            assert core.records == 8
-            with pytest.raises(UserError, match="max_records=0"):
-                take(core, 0)
-
-    run(story())
+async def test_no_more_than_the_setting_or_the_call_allows() -> None:
+    rig = Rig(max_poll_records=3)
+    rig.cluster.logs[HERE] = [batch(0, 10)]
+    async with rig.run() as core:
+        subscribing.assign(core, [HERE])
+        await core.wait(Deadline(core.clock, 1_000))
+        assert [record.offset for record in take(core)] == [0, 1, 2]
+        assert [record.offset for record in take(core, 5)] == [3, 4, 5, 6, 7]
+        assert core.records == 8
+        with pytest.raises(UserError, match="max_records=0"):
+            take(core, 0)
 
 
-def test_columns_begin_where_records_ended() -> None:
-    async def story() -> None:
-        rig = Rig()
-        rig.cluster.logs[HERE] = [batch(0, 10)]
-        async with rig.run() as core:
-            subscribing.assign(core, [HERE])
-            await core.wait(Deadline(core.clock, 1_000))
-            take(core, 4)
-            assert take_arrow(core, headers=False)["offset"].to_pylist() == [*range(4, 10)]
-            assert core.subscriptions[HERE].offset == 10
-            assert take_arrow(core, headers=False).num_rows == 0
-
-    run(story())
+async def test_columns_begin_where_records_ended() -> None:
+    rig = Rig()
+    rig.cluster.logs[HERE] = [batch(0, 10)]
+    async with rig.run() as core:
+        subscribing.assign(core, [HERE])
+        await core.wait(Deadline(core.clock, 1_000))
+        take(core, 4)
+        assert take_arrow(core, headers=False)["offset"].to_pylist() == [*range(4, 10)]
+        assert core.subscriptions[HERE].offset == 10
+        assert take_arrow(core, headers=False).num_rows == 0
 
 
-def test_a_bad_batch_is_said_after_what_came_before_it() -> None:
-    async def story() -> None:
-        rig = Rig()
-        bad = bytearray(batch(3, 3))
-        bad[-2] ^= 1
-        rig.cluster.logs[HERE] = [batch(0, 3), bytes(bad)]
-        async with rig.run() as core:
-            subscribing.assign(core, [HERE])
-            rows: list[int] = []
-            with pytest.raises(KafkaError, match="cannot decode t-0 at offset 3"):
-                while True:
-                    await core.wait(Deadline(core.clock, 5_000))
-                    rows += take_arrow(core, headers=False)["offset"].to_pylist()
-            assert rows == [0, 1, 2]
-
-    run(story())
+async def test_a_bad_batch_is_said_after_what_came_before_it() -> None:
+    rig = Rig()
+    bad = bytearray(batch(3, 3))
+    bad[-2] ^= 1
+    rig.cluster.logs[HERE] = [batch(0, 3), bytes(bad)]
+    async with rig.run() as core:
+        subscribing.assign(core, [HERE])
+        rows: list[int] = []
+        with pytest.raises(KafkaError, match="cannot decode t-0 at offset 3"):
+            while True:
+                await core.wait(Deadline(core.clock, 5_000))
+                rows += take_arrow(core, headers=False)["offset"].to_pylist()
+        assert rows == [0, 1, 2]
 
 
 def test_without_the_extra_it_is_named() -> None:
@@ -83,18 +73,14 @@ def test_without_the_extra_it_is_named() -> None:
 
 
 @pytest.mark.parametrize("data", [batch(0, 3), marker(0, 1, commit=True)])
-def test_what_was_taken_as_columns_makes_room_with_rows_or_without(data: bytes) -> None:
+async def test_what_was_taken_as_columns_makes_room_with_rows_or_without(data: bytes) -> None:
     woken: list[int] = []
-
-    async def story() -> None:
-        rig = Rig()
-        rig.cluster.logs[HERE] = [data]
-        async with rig.run() as core:
-            subscribing.assign(core, [HERE])
-            await core.wait(Deadline(core.clock, 1_000))
-            core.buffer.drained = lambda: woken.append(core.subscriptions[HERE].finished)
-            take_arrow(core, headers=False)
-            take_arrow(core, headers=False)
-
-    run(story())
+    rig = Rig()
+    rig.cluster.logs[HERE] = [data]
+    async with rig.run() as core:
+        subscribing.assign(core, [HERE])
+        await core.wait(Deadline(core.clock, 1_000))
+        core.buffer.drained = lambda: woken.append(core.subscriptions[HERE].finished)
+        take_arrow(core, headers=False)
+        take_arrow(core, headers=False)
     assert woken == [1], "once, when the chunk is through"

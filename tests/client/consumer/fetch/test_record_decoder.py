@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,3 +129,25 @@ def test_both_decoders_agree(pairs: list[tuple[bytes | None, bytes | None]], cod
     plain = decode_plain(data, 0, (), check_crc=True).rows
     native = decode_native(data, 0, (), check_crc=True).rows
     assert [list(column) for column in plain] == [list(column) for column in native]
+
+
+FEW_RECORDS = """
+import sys
+from ottla.client.consumer.fetch.record_decoder import PLAIN_BYTES, decoder
+from ottla.protocol.records.batch import build
+from ottla.protocol.records.record import NewRecord
+
+few = memoryview(bytes(build([NewRecord(b"k", b"v", timestamp=1)])))
+many = memoryview(bytes(build([NewRecord(b"k", bytes(PLAIN_BYTES), timestamp=1)])))
+before = decoder()(few, 0, (), check_crc=True).rows
+assert "numba" not in sys.modules, "the kernels were loaded for a few records"
+assert list(decoder()(many, 0, (), check_crc=True).rows.offsets) == [0]
+assert "numba" in sys.modules
+after = decoder()(few, 0, (), check_crc=True).rows
+assert [list(one) for one in before[:5]] == [list(one) for one in after[:5]]
+"""
+
+
+def test_a_program_that_reads_a_few_records_does_not_load_the_kernels() -> None:
+    pytest.importorskip("numba")
+    subprocess.run([sys.executable, "-c", FEW_RECORDS], check=True, timeout=100)

@@ -14,7 +14,7 @@ from ottla.client.consumer.group import offset_commits
 from ottla.client.errors import KafkaError
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from tests.client.consumer.group.test_classic_loop import Diary
+from tests.client.consumer.group.recording_listener import RecordingListener
 from tests.client.consumer.scripted import (
     MODERN_HEARTBEAT,
     OFFSET_COMMIT,
@@ -23,7 +23,6 @@ from tests.client.consumer.scripted import (
     topic_id,
     view,
 )
-from tests.fakes.virtual_loop import run
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -36,7 +35,7 @@ class Group:
         self.target: Iterable[TopicPartition] = target
         self.epoch = 1
         self.code = ErrorCode.none
-        self.diary = Diary()
+        self.diary = RecordingListener()
         rig.cluster.script[MODERN_HEARTBEAT] = self.answer
 
     def answer(self, fields: Any) -> Any:
@@ -83,123 +82,102 @@ def rig(**options: Any) -> Rig:
 
 
 @pytest.mark.spec("CON-07", "CON-23")
-def test_the_first_poll_joins_and_what_comes_is_acknowledged() -> None:
-    async def story() -> None:
-        site = rig()
-        group = Group(site, ONE, TWO)
-        async with site.run():
-            group.subscribe()
-            await asyncio.sleep(100)
-            assert group.heartbeats() == [], "nobody has polled"
-            await group.has(ONE, TWO)
-            await asyncio.sleep(21)
-        assert group.diary.pages == ["assigned t-0,t-1"]
-        assert group.heartbeats()[0]["member_epoch"] == 0
-        assert group.owned()[:2] == [[], [0, 1]]
-        assert 5 <= len(group.heartbeats()) <= 8, "every five seconds, as the coordinator said"
-
-    run(story())
+async def test_the_first_poll_joins_and_what_comes_is_acknowledged() -> None:
+    site = rig()
+    group = Group(site, ONE, TWO)
+    async with site.run():
+        group.subscribe()
+        await asyncio.sleep(100)
+        assert group.heartbeats() == [], "nobody has polled"
+        await group.has(ONE, TWO)
+        await asyncio.sleep(21)
+    assert group.diary.pages == ["assigned t-0,t-1"]
+    assert group.heartbeats()[0]["member_epoch"] == 0
+    assert group.owned()[:2] == [[], [0, 1]]
+    assert 5 <= len(group.heartbeats()) <= 8, "every five seconds, as the coordinator said"
 
 
 @pytest.mark.spec("CON-20", "CON-27")
-def test_partitions_change_hands_inside_polls_and_only_those_that_move() -> None:
-    async def story() -> None:
-        site = rig()
-        group = Group(site, ONE)
-        async with site.run() as core:
-            group.subscribe()
-            await group.has(ONE)
-            await site.until(lambda: bool(core.subscriptions.positions()))
-            group.target, group.epoch = (TWO,), 2
-            await asyncio.sleep(60)
-            assert core.subscriptions.assigned == {ONE}, "not while nobody polls"
-            await group.has(TWO)
-            await asyncio.sleep(10)
-        assert group.diary.pages == ["assigned t-0", "revoked t-0", "assigned t-1"]
-        assert [said for said in group.owned() if said is not None][-1] == [1]
-        assert site.cluster.last(OFFSET_COMMIT)["generation_id_or_member_epoch"] == 2
-
-    run(story())
+async def test_partitions_change_hands_inside_polls_and_only_those_that_move() -> None:
+    site = rig()
+    group = Group(site, ONE)
+    async with site.run() as core:
+        group.subscribe()
+        await group.has(ONE)
+        await site.until(lambda: bool(core.subscriptions.positions()))
+        group.target, group.epoch = (TWO,), 2
+        await asyncio.sleep(60)
+        assert core.subscriptions.assigned == {ONE}, "not while nobody polls"
+        await group.has(TWO)
+        await asyncio.sleep(10)
+    assert group.diary.pages == ["assigned t-0", "revoked t-0", "assigned t-1"]
+    assert [said for said in group.owned() if said is not None][-1] == [1]
+    assert site.cluster.last(OFFSET_COMMIT)["generation_id_or_member_epoch"] == 2
 
 
 @pytest.mark.spec("CON-28")
-def test_a_fenced_member_loses_everything_and_joins_anew() -> None:
-    async def story() -> None:
-        site = rig(enable_auto_commit=False)
-        group = Group(site, ONE)
-        async with site.run() as core:
-            group.subscribe()
-            await group.has(ONE)
-            site.cluster.script[OFFSET_COMMIT] = [commits(ErrorCode.unknown_member_id)]
-            with pytest.raises(CommitFailed):
-                await offset_commits.commit(core, {ONE: 1}, 1_000)
-            await site.until(lambda: len(group.diary.pages) == 3)
-        assert group.diary.pages == ["assigned t-0", "lost t-0", "assigned t-0"]
-        assert [each["member_epoch"] for each in group.heartbeats()].count(0) == 2
-
-    run(story())
+async def test_a_fenced_member_loses_everything_and_joins_anew() -> None:
+    site = rig(enable_auto_commit=False)
+    group = Group(site, ONE)
+    async with site.run() as core:
+        group.subscribe()
+        await group.has(ONE)
+        site.cluster.script[OFFSET_COMMIT] = [commits(ErrorCode.unknown_member_id)]
+        with pytest.raises(CommitFailed):
+            await offset_commits.commit(core, {ONE: 1}, 1_000)
+        await site.until(lambda: len(group.diary.pages) == 3)
+    assert group.diary.pages == ["assigned t-0", "lost t-0", "assigned t-0"]
+    assert [each["member_epoch"] for each in group.heartbeats()].count(0) == 2
 
 
 @pytest.mark.spec("CON-25")
-def test_a_member_that_is_not_polled_leaves_and_comes_back() -> None:
-    async def story() -> None:
-        site = rig(max_poll_interval_ms=60_000)
-        group = Group(site, ONE)
-        async with site.run():
-            group.subscribe()
-            await group.has(ONE)
-            await asyncio.sleep(70)
-            assert group.heartbeats()[-1]["member_epoch"] == -1
-            await site.until(lambda: len(group.diary.pages) == 3)
-        assert group.diary.pages == ["assigned t-0", "lost t-0", "assigned t-0"]
-
-    run(story())
+async def test_a_member_that_is_not_polled_leaves_and_comes_back() -> None:
+    site = rig(max_poll_interval_ms=60_000)
+    group = Group(site, ONE)
+    async with site.run():
+        group.subscribe()
+        await group.has(ONE)
+        await asyncio.sleep(70)
+        assert group.heartbeats()[-1]["member_epoch"] == -1
+        await site.until(lambda: len(group.diary.pages) == 3)
+    assert group.diary.pages == ["assigned t-0", "lost t-0", "assigned t-0"]
 
 
-def test_what_passes_is_tried_again_what_does_not_is_raised() -> None:
-    async def story() -> None:
-        site = rig()
-        group = Group(site, ONE)
-        site.cluster.script[MODERN_HEARTBEAT] = [
-            ConnectionError("gone"),
-            SimpleNamespace(error_code=ErrorCode.not_coordinator, error_message=None),
-            SimpleNamespace(error_code=ErrorCode.coordinator_load_in_progress, error_message=None),
-            SimpleNamespace(error_code=ErrorCode.unsupported_assignor, error_message="no such"),
-            *[group.answer] * 5,
-        ]
-        async with site.run():
-            group.subscribe()
-            with pytest.raises(KafkaError, match="no such"):
-                await site.until(lambda: False)
-            await group.has(ONE)
-        assert site.cluster.forgotten == 2
-
-    run(story())
+async def test_what_passes_is_tried_again_what_does_not_is_raised() -> None:
+    site = rig()
+    group = Group(site, ONE)
+    site.cluster.script[MODERN_HEARTBEAT] = [
+        ConnectionError("gone"),
+        SimpleNamespace(error_code=ErrorCode.not_coordinator, error_message=None),
+        SimpleNamespace(error_code=ErrorCode.coordinator_load_in_progress, error_message=None),
+        SimpleNamespace(error_code=ErrorCode.unsupported_assignor, error_message="no such"),
+        *[group.answer] * 5,
+    ]
+    async with site.run():
+        group.subscribe()
+        with pytest.raises(KafkaError, match="no such"):
+            await site.until(lambda: False)
+        await group.has(ONE)
+    assert site.cluster.forgotten == 2
 
 
-def test_a_topic_known_by_its_id_only_is_looked_up() -> None:
-    async def story() -> None:
-        site = rig()
-        pending_callbacks = TopicPartition("later", 0)
-        group = Group(site, pending_callbacks)
-        site.cluster.next_views = [view({"t": 2, "later": 1})]
-        async with site.run():
-            group.subscribe()
-            await group.has(pending_callbacks)
-
-    run(story())
+async def test_a_topic_known_by_its_id_only_is_looked_up() -> None:
+    site = rig()
+    pending_callbacks = TopicPartition("later", 0)
+    group = Group(site, pending_callbacks)
+    site.cluster.next_views = [view({"t": 2, "later": 1})]
+    async with site.run():
+        group.subscribe()
+        await group.has(pending_callbacks)
 
 
 @pytest.mark.spec("CON-51")
-def test_closing_says_good_bye() -> None:
-    async def story() -> None:
-        site = rig()
-        group = Group(site, ONE)
-        async with site.run() as core:
-            group.subscribe()
-            await group.has(ONE)
-            await subscribing.close(core, 1_000)
-        assert group.heartbeats()[-1]["member_epoch"] == -1
-        assert group.diary.pages == ["assigned t-0", "revoked t-0"]
-
-    run(story())
+async def test_closing_says_good_bye() -> None:
+    site = rig()
+    group = Group(site, ONE)
+    async with site.run() as core:
+        group.subscribe()
+        await group.has(ONE)
+        await subscribing.close(core, 1_000)
+    assert group.heartbeats()[-1]["member_epoch"] == -1
+    assert group.diary.pages == ["assigned t-0", "revoked t-0"]

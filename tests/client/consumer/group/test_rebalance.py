@@ -11,7 +11,6 @@ from ottla.client.consumer.rebalance_listener import RebalanceListener
 from ottla.client.consumer.subscription import Subscriptions
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from tests.fakes.virtual_loop import run
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -50,49 +49,37 @@ class Story(RebalanceListener):
 
 
 @pytest.mark.spec("CON-20", "CON-22", "CON-27")
-def test_first_the_commit_then_the_listener_then_the_partitions() -> None:
-    async def story() -> None:
-        one = Story()
-        await one.rebalance.assign(frozenset({ONE, TWO}))
-        await one.rebalance.revoke(frozenset({ONE}))
-        assert one.subscriptions.assigned == {TWO}
-        assert one.pages == ["assigned 2", "changed", "commit", "revoked 2", "changed"]
-
-    run(story())
+async def test_first_the_commit_then_the_listener_then_the_partitions() -> None:
+    one = Story()
+    await one.rebalance.assign(frozenset({ONE, TWO}))
+    await one.rebalance.revoke(frozenset({ONE}))
+    assert one.subscriptions.assigned == {TWO}
+    assert one.pages == ["assigned 2", "changed", "commit", "revoked 2", "changed"]
 
 
-def test_what_is_lost_is_gone_before_the_listener_hears_of_it_and_not_committed() -> None:
-    async def story() -> None:
-        one = Story()
+async def test_what_is_lost_is_gone_before_the_listener_hears_of_it_and_not_committed() -> None:
+    one = Story()
+    await one.rebalance.assign(frozenset({ONE}))
+    one.pages.clear()
+    await one.rebalance.lose(frozenset({ONE}))
+    assert one.pages == ["changed", "lost 0"]
+
+
+async def test_nothing_happens_for_no_partitions_but_an_assignment_is_always_told() -> None:
+    one = Story()
+    await one.rebalance.revoke(frozenset())
+    await one.rebalance.lose(frozenset())
+    assert one.pages == []
+    await one.rebalance.assign(frozenset())
+    assert one.pages == ["assigned 0", "changed"]
+    assert one.rebalance.count == 1
+
+
+async def test_neither_a_commit_nor_a_listener_that_fails_stops_a_rebalance() -> None:
+    one = Story()
+    one.failing = True
+    with pytest.raises(ZeroDivisionError):
         await one.rebalance.assign(frozenset({ONE}))
-        one.pages.clear()
-        await one.rebalance.lose(frozenset({ONE}))
-        assert one.pages == ["changed", "lost 0"]
-
-    run(story())
-
-
-def test_nothing_happens_for_no_partitions_but_an_assignment_is_always_told() -> None:
-    async def story() -> None:
-        one = Story()
-        await one.rebalance.revoke(frozenset())
-        await one.rebalance.lose(frozenset())
-        assert one.pages == []
-        await one.rebalance.assign(frozenset())
-        assert one.pages == ["assigned 0", "changed"]
-        assert one.rebalance.count == 1
-
-    run(story())
-
-
-def test_neither_a_commit_nor_a_listener_that_fails_stops_a_rebalance() -> None:
-    async def story() -> None:
-        one = Story()
-        one.failing = True
-        with pytest.raises(ZeroDivisionError):
-            await one.rebalance.assign(frozenset({ONE}))
-        assert one.subscriptions.assigned == {ONE}
-        await one.rebalance.revoke(frozenset({ONE}))
-        assert one.subscriptions.assigned == frozenset()
-
-    run(story())
+    assert one.subscriptions.assigned == {ONE}
+    await one.rebalance.revoke(frozenset({ONE}))
+    assert one.subscriptions.assigned == frozenset()

@@ -84,25 +84,22 @@ def test_a_table_larger_than_the_memory_is_sent_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize("values", [[b"x" * 80] * 400, [b""] * 300 + [b"x" * 250] * 100])
-def test_memory_is_waited_for_once_a_piece_and_never_for_more_than_a_quarter(
+@pytest.mark.real_loop
+async def test_memory_is_waited_for_once_a_piece_and_never_for_more_than_a_quarter(
     values: list[bytes],
 ) -> None:
     broker = ScriptedBroker(topics={"t": 1})
     asked: list[int] = []
+    options = {"buffer_memory": 8_000, "batch_size": 500}
+    async with broker, producing(broker, **options) as producer:
+        claim = producer._intake.claim
 
-    async def main() -> None:
-        options = {"buffer_memory": 8_000, "batch_size": 500}
-        async with broker, producing(broker, **options) as producer:
-            claim = producer._intake.claim
+        def noted(size: int, wake: Any) -> Any:
+            asked.append(size)
+            return claim(size, wake)
 
-            def noted(size: int, wake: Any) -> Any:
-                asked.append(size)
-                return claim(size, wake)
-
-            producer._intake.claim = noted  # type: ignore[method-assign]
-            await (await producer.send_arrow("t", pa.table({"value": values})))
-
-    run(main)
+        producer._intake.claim = noted  # type: ignore[method-assign]
+        await (await producer.send_arrow("t", pa.table({"value": values})))
     assert by_partition(broker) == {0: values}
     assert max(asked) <= 2_000
     assert len(asked) < len(broker.arrived)

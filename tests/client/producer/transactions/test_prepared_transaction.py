@@ -10,7 +10,7 @@ from ottla.client.producer.transactions.prepared_transaction import end
 from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.client.retry import Deadline
 from ottla.testing import Broker
-from tests.client.rig import connected, run
+from tests.client.rig import connected
 from tests.fakes.scripted_broker import FIND_COORDINATOR, HANG_UP, ScriptedBroker
 from tests.interop.producer_rig import read
 
@@ -37,17 +37,15 @@ def test_what_was_prepared_is_committed_or_aborted_from_outside() -> None:
             assert seen == ([b"prepared"] if commit else [])
 
 
-def test_it_is_tried_until_the_coordinator_answers_and_a_refusal_is_told() -> None:
-    async def main() -> None:
-        async with ScriptedBroker() as broker, connected(broker) as cluster:
-            prepared = PreparedTransaction("x", 5, 3)
-            broker.script(END_TXN, {"error_code": ErrorCode.not_coordinator}, HANG_UP)
-            await end(cluster, prepared, True, Deadline(cluster.clock, 60_000))
-            assert broker.count(FIND_COORDINATOR) == 3
-            request = broker.asked[-1][2]
-            assert (request.producer_id, request.producer_epoch, request.committed) == (5, 3, True)
-            broker.script(END_TXN, {"error_code": ErrorCode.invalid_producer_id_mapping})
-            with pytest.raises(KafkaError, match="transaction of x: invalid_producer_id_mapping"):
-                await end(cluster, prepared, False, Deadline(cluster.clock, 60_000))
-
-    run(main)
+@pytest.mark.real_loop
+async def test_it_is_tried_until_the_coordinator_answers_and_a_refusal_is_told() -> None:
+    async with ScriptedBroker() as broker, connected(broker) as cluster:
+        prepared = PreparedTransaction("x", 5, 3)
+        broker.script(END_TXN, {"error_code": ErrorCode.not_coordinator}, HANG_UP)
+        await end(cluster, prepared, True, Deadline(cluster.clock, 60_000))
+        assert broker.count(FIND_COORDINATOR) == 3
+        request = broker.asked[-1][2]
+        assert (request.producer_id, request.producer_epoch, request.committed) == (5, 3, True)
+        broker.script(END_TXN, {"error_code": ErrorCode.invalid_producer_id_mapping})
+        with pytest.raises(KafkaError, match="transaction of x: invalid_producer_id_mapping"):
+            await end(cluster, prepared, False, Deadline(cluster.clock, 60_000))

@@ -10,8 +10,8 @@ import ottla
 from ottla.client.errors import ErrorCode, KafkaError, UserError
 from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.testing import Broker
-from tests.client.producer.broker_rig import producing, run
-from tests.client.producer.transactions.test_coordinator_requests import newer, older
+from tests.client.producer.broker_rig import producing
+from tests.client.producer.transactions.transaction_brokers import newer, older
 from tests.fakes.scripted_broker import INIT_PRODUCER_ID, PRODUCE
 from tests.interop.producer_rig import read
 
@@ -19,76 +19,70 @@ TWO_PHASE: dict[str, Any] = {"transactional_id": "two", "transaction_two_phase_c
 
 
 @pytest.mark.spec("TXN-48", "TXN-49")
-def test_steps_out_of_order_are_refused_in_words() -> None:
-    async def main() -> None:
-        async with older() as broker:
-            async with producing(broker) as plain:
-                for ask in (plain.init_transactions, plain.commit, plain.abort):
-                    with pytest.raises(UserError, match="has no transactional_id"):
-                        await ask()
-            async with producing(broker, transactional_id="x") as producer:
-                with pytest.raises(UserError, match=r"call init_transactions\(\) first"):
-                    producer.begin()
-                with pytest.raises(UserError, match=r"call init_transactions\(\) first"):
-                    await producer.send("t", b"")
-                await producer.init_transactions()
-                with pytest.raises(UserError, match="already called"):
-                    await producer.init_transactions()
-                with pytest.raises(UserError, match=r"call begin\(\) first"):
-                    await producer.send("t", b"")
-                with pytest.raises(UserError, match=r"call begin\(\) first"):
-                    await producer.commit()
-                with pytest.raises(UserError, match=r"call begin\(\) first"):
-                    await producer.send_offsets({ottla.TopicPartition("t", 0): 1}, "g")
+@pytest.mark.real_loop
+async def test_steps_out_of_order_are_refused_in_words() -> None:
+    async with older() as broker:
+        async with producing(broker) as plain:
+            for ask in (plain.init_transactions, plain.commit, plain.abort):
+                with pytest.raises(UserError, match="has no transactional_id"):
+                    await ask()
+        async with producing(broker, transactional_id="x") as producer:
+            with pytest.raises(UserError, match=r"call init_transactions\(\) first"):
                 producer.begin()
-                with pytest.raises(UserError, match="needs transaction_two_phase_commit_enable"):
-                    await producer.prepare_transaction()
-                with pytest.raises(UserError, match="no transaction is prepared"):
-                    await producer.complete_transaction(PreparedTransaction("x", 1, 1))
-                await producer.send_offsets({}, "g")
-                await producer.abort()
-
-    run(main)
+            with pytest.raises(UserError, match=r"call init_transactions\(\) first"):
+                await producer.send("t", b"")
+            await producer.init_transactions()
+            with pytest.raises(UserError, match="already called"):
+                await producer.init_transactions()
+            with pytest.raises(UserError, match=r"call begin\(\) first"):
+                await producer.send("t", b"")
+            with pytest.raises(UserError, match=r"call begin\(\) first"):
+                await producer.commit()
+            with pytest.raises(UserError, match=r"call begin\(\) first"):
+                await producer.send_offsets({ottla.TopicPartition("t", 0): 1}, "g")
+            producer.begin()
+            with pytest.raises(UserError, match="needs transaction_two_phase_commit_enable"):
+                await producer.prepare_transaction()
+            with pytest.raises(UserError, match="no transaction is prepared"):
+                await producer.complete_transaction(PreparedTransaction("x", 1, 1))
+            await producer.send_offsets({}, "g")
+            await producer.abort()
 
 
 @pytest.mark.spec("TXN-51", "TXN-52")
-def test_a_record_that_failed_must_be_aborted_and_numbers_begin_anew() -> None:
-    async def main() -> None:
-        async with older() as broker, producing(broker, transactional_id="x") as producer:
-            first = {"error_code": 0, "producer_id": 5, "producer_epoch": 0}
-            broker.script(INIT_PRODUCER_ID, first, {**first, "producer_epoch": 1})
-            await producer.init_transactions()
-            producer.begin()
-            broker.script(PRODUCE, broker.refuse(ErrorCode.invalid_record))
-            delivery = await producer.send("t", b"", partition=0)
-            with pytest.raises(ottla.AbortNeeded):
-                await producer.commit()
-            with pytest.raises(KafkaError):
-                await delivery
-            with pytest.raises(ottla.AbortNeeded):
-                await producer.send("t", b"", partition=0)
-            await producer.abort()
-            async with producer.transaction():
-                await producer.send("t", b"again", partition=0)
-            assert broker.arrived[-1][1:4] == (5, 1, 0)
-
-    run(main)
+@pytest.mark.real_loop
+async def test_a_record_that_failed_must_be_aborted_and_numbers_begin_anew() -> None:
+    async with older() as broker, producing(broker, transactional_id="x") as producer:
+        first = {"error_code": 0, "producer_id": 5, "producer_epoch": 0}
+        broker.script(INIT_PRODUCER_ID, first, {**first, "producer_epoch": 1})
+        await producer.init_transactions()
+        producer.begin()
+        broker.script(PRODUCE, broker.refuse(ErrorCode.invalid_record))
+        delivery = await producer.send("t", b"", partition=0)
+        with pytest.raises(ottla.AbortNeeded):
+            await producer.commit()
+        with pytest.raises(KafkaError):
+            await delivery
+        with pytest.raises(ottla.AbortNeeded):
+            await producer.send("t", b"", partition=0)
+        await producer.abort()
+        async with producer.transaction():
+            await producer.send("t", b"again", partition=0)
+        assert broker.arrived[-1][1:4] == (5, 1, 0)
 
 
 @pytest.mark.spec("TXN-51")
-def test_an_abort_drops_what_was_not_sent_and_tells_those_who_wait() -> None:
-    async def main() -> None:
-        options: dict[str, Any] = {"transactional_id": "x", "linger_ms": 20_000}
-        async with newer() as broker, producing(broker, **options) as producer:
-            await producer.init_transactions()
-            producer.begin()
-            delivery = await producer.send("t", b"", partition=0)
-            await producer.abort()
-            with pytest.raises(ottla.AbortNeeded, match="aborted before the record was sent"):
-                await delivery
-            assert broker.arrived == []
-
-    run(main)
+@pytest.mark.real_loop
+async def test_an_abort_drops_what_was_not_sent_and_tells_those_who_wait() -> None:
+    options: dict[str, Any] = {"transactional_id": "x", "linger_ms": 20_000}
+    async with newer() as broker, producing(broker, **options) as producer:
+        await producer.init_transactions()
+        producer.begin()
+        delivery = await producer.send("t", b"", partition=0)
+        await producer.abort()
+        with pytest.raises(ottla.AbortNeeded, match="aborted before the record was sent"):
+            await delivery
+        assert broker.arrived == []
 
 
 def test_a_prepared_transaction_is_committed_by_another_producer() -> None:

@@ -14,152 +14,125 @@ from ottla.coordinator.group.service import Fetcher
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from tests.coordinator.coordinating import OFFSETS, coordinating
-from tests.fakes.virtual_loop import run
 
 JOINING = HeartbeatRequest("a", 0, topics=("t",), rebalance_timeout_ms=60_000, owned=NO_PARTS)
 
 
-def test_a_member_joins_is_described_and_leaves() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.side.lead(TopicPartition("t", 0))
-            consumer = made.groups.consumer
-            reply = await consumer.heartbeat("g", JOINING)
-            assert (reply.epoch, len(reply.assignment or ())) == (1, 1)
-            shown = await consumer.describe("g")
-            assert (shown.state, shown.epoch) == ("Stable", 1)
-            [listed] = made.groups.overviews((), ("consumer",))
-            assert listed.state == "Stable"
-            assert await made.groups.describe("g") is None
-            await consumer.heartbeat("g", HeartbeatRequest("a", -1))
-            assert (await consumer.describe("g")).state == "Empty"
-            await made.groups.delete("g")
-            with pytest.raises(KafkaError):
-                await consumer.describe("g")
-
-    run(story())
+async def test_a_member_joins_is_described_and_leaves() -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        consumer = made.groups.consumer
+        reply = await consumer.heartbeat("g", JOINING)
+        assert (reply.epoch, len(reply.assignment or ())) == (1, 1)
+        shown = await consumer.describe("g")
+        assert (shown.state, shown.epoch) == ("Stable", 1)
+        [listed] = made.groups.overviews((), ("consumer",))
+        assert listed.state == "Stable"
+        assert await made.groups.describe("g") is None
+        await consumer.heartbeat("g", HeartbeatRequest("a", -1))
+        assert (await consumer.describe("g")).state == "Empty"
+        await made.groups.delete("g")
+        with pytest.raises(KafkaError):
+            await consumer.describe("g")
 
 
-def test_a_group_must_have_a_name_and_be_of_this_kind() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.commit(5, "simple")
-            consumer = made.groups.consumer
-            calls = [
-                (consumer.heartbeat("", JOINING), ErrorCode.invalid_group_id),
-                (consumer.describe(""), ErrorCode.invalid_group_id),
-                (consumer.describe("unknown"), ErrorCode.group_id_not_found),
-                (consumer.describe("simple"), ErrorCode.group_id_not_found),
-            ]
-            for call, code in calls:
-                with pytest.raises(KafkaError) as refused:
-                    await call
-                assert refused.value.code is code
-
-    run(story())
-
-
-def test_a_pattern_is_resolved_and_a_bad_one_refused() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.side.lead(TopicPartition("t", 0))
-            consumer = made.groups.consumer
-            by_pattern = JOINING._replace(topics=(), pattern="t.*")
-            assert len((await consumer.heartbeat("g", by_pattern)).assignment or ()) == 1
+async def test_a_group_must_have_a_name_and_be_of_this_kind() -> None:
+    async with coordinating() as made:
+        await made.commit(5, "simple")
+        consumer = made.groups.consumer
+        calls = [
+            (consumer.heartbeat("", JOINING), ErrorCode.invalid_group_id),
+            (consumer.describe(""), ErrorCode.invalid_group_id),
+            (consumer.describe("unknown"), ErrorCode.group_id_not_found),
+            (consumer.describe("simple"), ErrorCode.group_id_not_found),
+        ]
+        for call, code in calls:
             with pytest.raises(KafkaError) as refused:
-                await consumer.heartbeat("g", by_pattern._replace(pattern="("))
-            assert refused.value.code is ErrorCode.invalid_regular_expression
-
-    run(story())
+                await call
+            assert refused.value.code is code
 
 
-def test_a_group_is_told_when_its_topics_change() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.side.lead(TopicPartition("t", 0))
-            consumer = made.groups.consumer
-            await consumer.heartbeat("g", JOINING)
+async def test_a_pattern_is_resolved_and_a_bad_one_refused() -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        consumer = made.groups.consumer
+        by_pattern = JOINING._replace(topics=(), pattern="t.*")
+        assert len((await consumer.heartbeat("g", by_pattern)).assignment or ()) == 1
+        with pytest.raises(KafkaError) as refused:
+            await consumer.heartbeat("g", by_pattern._replace(pattern="("))
+        assert refused.value.code is ErrorCode.invalid_regular_expression
+
+
+async def test_a_group_is_told_when_its_topics_change() -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        consumer = made.groups.consumer
+        await consumer.heartbeat("g", JOINING)
+        await consumer.heartbeat("g", HeartbeatRequest("a", 1))
+        await made.side.lead(TopicPartition("t", 1))
+        assert (await consumer.heartbeat("g", HeartbeatRequest("a", 1))).epoch == 1
+        made.groups.topics_changed({"t"}, [])
+        reply = await consumer.heartbeat("g", HeartbeatRequest("a", 1))
+        assert (reply.epoch, len(reply.assignment or ())) == (2, 2)
+
+
+async def test_members_fetch_offsets_in_their_epoch() -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        await made.groups.consumer.heartbeat("g", JOINING)
+        await made.groups.fetch("g", None, stable=False, fetcher=Fetcher("a", 1))
+        with pytest.raises(KafkaError) as refused:
+            await made.groups.fetch("g", None, stable=False, fetcher=Fetcher("a", 7))
+        assert refused.value.code is ErrorCode.stale_member_epoch
+
+
+async def test_a_group_goes_on_where_its_partition_is_led_next() -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        consumer = made.groups.consumer
+        await consumer.heartbeat("g", JOINING)
+        made.runtime.on_unlead(OFFSETS)
+        with pytest.raises(KafkaError) as refused:
             await consumer.heartbeat("g", HeartbeatRequest("a", 1))
-            await made.side.lead(TopicPartition("t", 1))
-            assert (await consumer.heartbeat("g", HeartbeatRequest("a", 1))).epoch == 1
-            made.groups.topics_changed({"t"}, [])
-            reply = await consumer.heartbeat("g", HeartbeatRequest("a", 1))
-            assert (reply.epoch, len(reply.assignment or ())) == (2, 2)
-
-    run(story())
+        assert refused.value.code is ErrorCode.not_coordinator
+        made.runtime.on_lead(made.side.hosted.get(OFFSETS))
+        await made.side.settle()
+        assert (await consumer.heartbeat("g", HeartbeatRequest("a", 1))).epoch == 1
 
 
-def test_members_fetch_offsets_in_their_epoch() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.side.lead(TopicPartition("t", 0))
-            await made.groups.consumer.heartbeat("g", JOINING)
-            await made.groups.fetch("g", None, stable=False, fetcher=Fetcher("a", 1))
-            with pytest.raises(KafkaError) as refused:
-                await made.groups.fetch("g", None, stable=False, fetcher=Fetcher("a", 7))
-            assert refused.value.code is ErrorCode.stale_member_epoch
-
-    run(story())
-
-
-def test_a_group_goes_on_where_its_partition_is_led_next() -> None:
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.side.lead(TopicPartition("t", 0))
-            consumer = made.groups.consumer
-            await consumer.heartbeat("g", JOINING)
-            made.runtime.on_unlead(OFFSETS)
-            with pytest.raises(KafkaError) as refused:
-                await consumer.heartbeat("g", HeartbeatRequest("a", 1))
-            assert refused.value.code is ErrorCode.not_coordinator
-            made.runtime.on_lead(made.side.hosted.get(OFFSETS))
-            await made.side.settle()
-            assert (await consumer.heartbeat("g", HeartbeatRequest("a", 1))).epoch == 1
-
-    run(story())
-
-
-def test_a_large_assignment_is_computed_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_assignment_is_computed_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assignors, "LARGE", 0)
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        pool = type(made.side.hosted.environment.thread_pool)
+        computed: list[object] = []
+        plain = pool.run
 
-    async def story() -> None:
-        async with coordinating() as made:
-            await made.side.lead(TopicPartition("t", 0))
-            pool = type(made.side.hosted.environment.thread_pool)
-            computed: list[object] = []
-            plain = pool.run
+        async def run_noted(self: Any, work: Any, *arguments: Any) -> Any:
+            computed.append(work)
+            return await plain(self, work, *arguments)
 
-            async def run_noted(self: Any, work: Any, *arguments: Any) -> Any:
-                computed.append(work)
-                return await plain(self, work, *arguments)
-
-            monkeypatch.setattr(pool, "run", run_noted)
-            joined = await made.groups.consumer.heartbeat("g", JOINING)
-            assert (joined.epoch, len(joined.assignment or ())) == (1, 1)
-            assert len(computed) == 1
-            await made.groups.consumer.heartbeat("g", HeartbeatRequest("a", 1))
-            assert len(computed) == 1, "nothing has changed"
-
-    run(story())
+        monkeypatch.setattr(pool, "run", run_noted)
+        joined = await made.groups.consumer.heartbeat("g", JOINING)
+        assert (joined.epoch, len(joined.assignment or ())) == (1, 1)
+        assert len(computed) == 1
+        await made.groups.consumer.heartbeat("g", HeartbeatRequest("a", 1))
+        assert len(computed) == 1, "nothing has changed"
 
 
-def test_members_that_join_during_a_large_assignment_take_part_in_the_next(
+async def test_members_that_join_during_a_large_assignment_take_part_in_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(assignors, "LARGE", 0)
-
-    async def story() -> None:
-        async with coordinating() as made:
-            for partition in range(3):
-                await made.side.lead(TopicPartition("t", partition))
-            consumer = made.groups.consumer
-            names = ("a", "b", "c")
-            joined = await asyncio.gather(
-                *(consumer.heartbeat("g", JOINING._replace(member_id=name)) for name in names)
-            )
-            assert sorted(reply.epoch for reply in joined) == [1, 2, 3]
-            targets = [member.target for member in (await consumer.describe("g")).members]
-            assert [len(target) for target in targets] == [1, 1, 1]
-            assert len(frozenset().union(*targets)) == 3
-
-    run(story())
+    async with coordinating() as made:
+        for partition in range(3):
+            await made.side.lead(TopicPartition("t", partition))
+        consumer = made.groups.consumer
+        names = ("a", "b", "c")
+        joined = await asyncio.gather(
+            *(consumer.heartbeat("g", JOINING._replace(member_id=name)) for name in names)
+        )
+        assert sorted(reply.epoch for reply in joined) == [1, 2, 3]
+        targets = [member.target for member in (await consumer.describe("g")).members]
+        assert [len(target) for target in targets] == [1, 1, 1]
+        assert len(frozenset().union(*targets)) == 3

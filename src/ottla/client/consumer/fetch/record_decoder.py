@@ -7,6 +7,7 @@ and return what precedes a corrupt batch first.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -30,6 +31,8 @@ from ottla.protocol.records.record import read_records
 
 CURRENT_MAGIC: Final = 2
 NO_EPOCH: Final = -1
+PLAIN_BYTES: Final = 256 << 10
+KERNELS: Final = "ottla.protocol.records.columns.record_lists"
 _LENGTH: Final = Struct(">i")
 
 Aborted: TypeAlias = Sequence[tuple[int, int]]
@@ -118,7 +121,26 @@ class Decode(Protocol):
 @cache
 def decoder() -> Decode:
     """The native decoder if its libraries are installed."""
-    return decode_native if find_spec("numba") else decode_plain
+    return NativeWhenWorthIt() if find_spec("numba") else decode_plain
+
+
+class NativeWhenWorthIt:
+    """Decodes the first records of a process in Python.
+
+    Loading the kernels takes a second, and several where they have never been compiled: longer
+    than all that a program needs that reads a few records.
+    """
+
+    def __init__(self, plain_bytes: int = PLAIN_BYTES) -> None:
+        self._plain_bytes = plain_bytes
+
+    def __call__(
+        self, view: memoryview, start_offset: int, aborted: Aborted, *, check_crc: bool
+    ) -> Decoded:
+        self._plain_bytes -= len(view)
+        if self._plain_bytes < 0 or KERNELS in sys.modules:
+            return decode_native(view, start_offset, aborted, check_crc=check_crc)
+        return decode_plain(view, start_offset, aborted, check_crc=check_crc)
 
 
 def decode_native(

@@ -141,36 +141,36 @@ def shifted(state: Word, table: npt.NDArray[np.uint64]) -> Word:
 
 
 @inlined
-def add_lanes(first: Word, at: int, size: int, table: npt.NDArray[np.uint64]) -> Word:
+def add_lanes(first: Word, position: int, size: int, table: npt.NDArray[np.uint64]) -> Word:
     """A state after three lanes of this size."""
     second: Word = np.uint64(0)
     third: Word = np.uint64(0)
-    end = at + size
-    while at < end:
+    end = position + size
+    while position < end:
         for step in range(0, 32, 8):
-            first = add_word(first, load_word(at + step))
-            second = add_word(second, load_word(at + step + size))
-            third = add_word(third, load_word(at + step + 2 * size))
-        at += 32
+            first = add_word(first, load_word(position + step))
+            second = add_word(second, load_word(position + step + size))
+            third = add_word(third, load_word(position + step + 2 * size))
+        position += 32
     return shifted(shifted(first, table) ^ second, table) ^ third
 
 
 @native
-def extended(checksum: int, at: int, stop: int) -> int:
-    """The checksum of bytes and those from `at` to `stop` after them; 0 is that of none."""
+def extended(checksum: int, position: int, stop: int) -> int:
+    """The checksum of bytes and those from `position` to `stop` after them; 0 is that of none."""
     state: Word = np.uint64(checksum ^ ALL_ONES)
-    while stop - at >= 3 * LONG_BYTES:
-        state = add_lanes(state, at, LONG_BYTES, LONG)
-        at += 3 * LONG_BYTES
-    while stop - at >= 3 * SHORT_BYTES:
-        state = add_lanes(state, at, SHORT_BYTES, SHORT)
-        at += 3 * SHORT_BYTES
-    while stop - at >= 8:
-        state = add_word(state, load_word(at))
-        at += 8
-    while at < stop:
-        state = add_byte(state, np.uint64(load_byte(at)))
-        at += 1
+    while stop - position >= 3 * LONG_BYTES:
+        state = add_lanes(state, position, LONG_BYTES, LONG)
+        position += 3 * LONG_BYTES
+    while stop - position >= 3 * SHORT_BYTES:
+        state = add_lanes(state, position, SHORT_BYTES, SHORT)
+        position += 3 * SHORT_BYTES
+    while stop - position >= 8:
+        state = add_word(state, load_word(position))
+        position += 8
+    while position < stop:
+        state = add_byte(state, np.uint64(load_byte(position)))
+        position += 1
     return np.int64(state) ^ ALL_ONES  # type: ignore[return-value]
 
 

@@ -97,52 +97,52 @@ class Span(NamedTuple):
 
 
 @inlined
-def varint(at: int, stop: int, bits: int) -> tuple[int, int, int]:
+def varint(pos: int, stop: int, bits: int) -> tuple[int, int, int]:
     """Zigzag value, the position after it, and the fault."""
     value: Word = np.int64(0)
     shift: Word = np.int64(0)
-    while at < stop:
-        byte = load_byte(at)
-        at += 1
+    while pos < stop:
+        byte = load_byte(pos)
+        pos += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if shift + 7 > bits and byte >> (bits - shift):
-                return 0, at, VARINT_LARGE
-            return ((value >> 1) & INT64_MAX) ^ -(value & 1), at, OK
+                return 0, pos, VARINT_LARGE
+            return ((value >> 1) & INT64_MAX) ^ -(value & 1), pos, OK
         shift += 7
         if shift >= bits:
-            return 0, at, VARINT_LONG
-    return 0, at, PAST_END
+            return 0, pos, VARINT_LONG
+    return 0, pos, PAST_END
 
 
 @inlined
-def field(at: int, end: int, stop: int) -> tuple[int, int, int]:
+def field(pos: int, end: int, stop: int) -> tuple[int, int, int]:
     """Where a length-prefixed field starts, its length (-1 for null), and the fault."""
-    length, at, fault = varint(at, stop, 32)
-    if not fault and (length < -1 or at + length > end):
+    length, pos, fault = varint(pos, stop, 32)
+    if not fault and (length < -1 or pos + length > end):
         fault = FIELD_LENGTH
-    return at, length, fault
+    return pos, length, fault
 
 
 @native
-def skip_headers(at: int, end: int, stop: int) -> tuple[int, int, int]:
+def skip_headers(pos: int, end: int, stop: int) -> tuple[int, int, int]:
     """How many headers a record has, the position after them, and the fault."""
-    count, at, fault = varint(at, stop, 32)
-    if not fault and (count < 0 or count > (end - at) // 2):
+    count, pos, fault = varint(pos, stop, 32)
+    if not fault and (count < 0 or count > (end - pos) // 2):
         fault = HEADER_COUNT
     if fault:
-        return 0, at, fault
+        return 0, pos, fault
     for _ in range(count):
-        at, length, fault = field(at, end, stop)
+        pos, length, fault = field(pos, end, stop)
         if not fault and length < 0:
             fault = HEADER_KEY
         if fault:
-            return 0, at, fault
-        at, length, fault = field(at + length, end, stop)
+            return 0, pos, fault
+        pos, length, fault = field(pos + length, end, stop)
         if fault:
-            return 0, at, fault
-        at += max(length, 0)
-    return count, at, OK
+            return 0, pos, fault
+        pos += max(length, 0)
+    return count, pos, OK
 
 
 @inlined
@@ -152,61 +152,72 @@ def overflows(base: int, delta: int) -> bool:
 
 
 @inlined
-def any_record(at: int, stop: int) -> tuple[int, ...]:
+def any_record(pos: int, stop: int) -> tuple[int, ...]:
     """As `record`, of any form."""
-    length, at, fault = varint(at, stop, 32)
-    if not fault and (length < 0 or at + length > stop):
+    length, pos, fault = varint(pos, stop, 32)
+    if not fault and (length < 0 or pos + length > stop):
         fault = RECORD_LENGTH
     if fault:
-        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
-    end = at + length
-    time_delta, at, fault = varint(at + 1, stop, 64)  # the attributes byte means nothing
+        return 0, 0, 0, 0, 0, 0, 0, 0, pos, fault
+    end = pos + length
+    time_delta, pos, fault = varint(pos + 1, stop, 64)  # the attributes byte means nothing
     if fault:
-        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
-    delta, at, fault = varint(at, stop, 32)
+        return 0, 0, 0, 0, 0, 0, 0, 0, pos, fault
+    delta, pos, fault = varint(pos, stop, 32)
     if fault:
-        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
-    key_at, key_size, fault = field(at, end, stop)
+        return 0, 0, 0, 0, 0, 0, 0, 0, pos, fault
+    key_at, key_size, fault = field(pos, end, stop)
     if fault:
-        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
+        return 0, 0, 0, 0, 0, 0, 0, 0, pos, fault
     value_at, value_size, fault = field(key_at + max(key_size, 0), end, stop)
     if fault:
-        return 0, 0, 0, 0, 0, 0, 0, 0, at, fault
+        return 0, 0, 0, 0, 0, 0, 0, 0, pos, fault
     headers_at = value_at + max(value_size, 0)
     headers: Word = np.int64(0)
     if headers_at < stop and load_byte(headers_at) == 0:
-        at = headers_at + 1
+        pos = headers_at + 1
     else:
-        headers, at, fault = skip_headers(headers_at, end, stop)
-    if not fault and at != end:
+        headers, pos, fault = skip_headers(headers_at, end, stop)
+    if not fault and pos != end:
         fault = MISMATCH
-    return time_delta, delta, key_at, key_size, value_at, value_size, headers_at, headers, at, fault
+    return (
+        time_delta,
+        delta,
+        key_at,
+        key_size,
+        value_at,
+        value_size,
+        headers_at,
+        headers,
+        pos,
+        fault,
+    )
 
 
 @inlined
-def short(at: int) -> tuple[int, int]:
+def short(pos: int) -> tuple[int, int]:
     """Zigzag value of up to three bytes and the position after it, FAR if it has more."""
-    first = load_byte(at)
+    first = load_byte(pos)
     if first < 0x80:
-        return (first >> 1) ^ -(first & 1), at + 1
-    second = load_byte(at + 1)
+        return (first >> 1) ^ -(first & 1), pos + 1
+    second = load_byte(pos + 1)
     value = (first & 0x7F) | (second & 0x7F) << 7
     if second < 0x80:
-        return (value >> 1) ^ -(value & 1), at + 2
-    third = load_byte(at + 2)
+        return (value >> 1) ^ -(value & 1), pos + 2
+    third = load_byte(pos + 2)
     value |= (third & 0x7F) << 14
-    return (value >> 1) ^ -(value & 1), at + 3 if third < 0x80 else FAR
+    return (value >> 1) ^ -(value & 1), pos + 3 if third < 0x80 else FAR
 
 
 @inlined
-def record(at: int, stop: int) -> tuple[int, ...]:
+def record(pos: int, stop: int) -> tuple[int, ...]:
     """One record: both deltas, then key, value and headers as (start, size), the end, the fault.
 
     The size of the headers is their number. Nearly all records are small and have no headers: those
     take about half the time. Whatever is not just so is looked at again, number by number.
     """
-    if at + 3 + QUICK_BYTES <= stop:
-        length, start = short(at)
+    if pos + 3 + QUICK_BYTES <= stop:
+        length, start = short(pos)
         end = start + length
         if length >= QUICK_BYTES and end <= stop:
             time_delta, after = short(start + 1)
@@ -223,7 +234,7 @@ def record(at: int, stop: int) -> tuple[int, ...]:
                                 time_delta, delta, key_at, key_size, value_at, value_size,
                                 after, 0, end, OK,
                             )  # fmt: skip
-    return any_record(at, stop)
+    return any_record(pos, stop)
 
 
 @native
@@ -232,10 +243,10 @@ def check(
 ) -> tuple[int, int, int, int, int, int]:
     """The first fault and its position, then the four numbers of a `record.Summary`."""
     start = address(data)
-    at, stop, last_delta, high_delta, null_key = start, start + data.size, -1, -1, -1
+    pos, stop, last_delta, high_delta, null_key = start, start + data.size, -1, -1, -1
     low, high = INT64_MAX, INT64_MIN
     for index in range(count):
-        time_delta, delta, _, key_size, _, _, _, _, end, fault = record(at, stop)
+        time_delta, delta, _, key_size, _, _, _, _, end, fault = record(pos, stop)
         if not fault and (
             delta <= last_delta or delta > last_offset_delta or (dense and delta != index)
         ):
@@ -243,8 +254,8 @@ def check(
         if not fault and overflows(base_timestamp, time_delta):
             fault = TIMESTAMP
         if fault:
-            return fault, at - start, 0, 0, 0, 0
-        at = end
+            return fault, pos - start, 0, 0, 0, 0
+        pos = end
         timestamp = base_timestamp + time_delta
         last_delta = delta
         low = min(low, timestamp)
@@ -252,7 +263,7 @@ def check(
             high, high_delta = timestamp, delta
         if key_size < 0 and null_key < 0:
             null_key = index
-    return (OK if at == stop else TRAILING), at - start, low, high, high_delta, null_key
+    return (OK if pos == stop else TRAILING), pos - start, low, high, high_delta, null_key
 
 
 @inlined
@@ -268,26 +279,26 @@ def put(data: ByteArray, spans: Ints, column: Bytewise, row: int) -> int:
     """Append these fields to a column; how many were null, which is a size of -1."""
     nulls = 0
     ends, bits, into = column.ends, column.nulls, column.data
-    at = np.int64(ends[row])
+    pos = np.int64(ends[row])
     for index in range(spans.shape[0]):
         size = spans[index, 1]
         if size > 0:
-            copy(address(into) + at, address(data) + spans[index, 0], size)
-            at += size
+            copy(address(into) + pos, address(data) + spans[index, 0], size)
+            pos += size
         elif size < 0:
             bits[row >> 3] |= 1 << (row & 7)
             nulls += 1
         row += 1
-        ends[row] = at
+        ends[row] = pos
     return nulls
 
 
 @inlined
-def append(end: int, at: int, size: int) -> int:
+def append(end: int, pos: int, size: int) -> int:
     """Copy a field, if it has any bytes, behind the others; where it ends then."""
     if size <= 0:
         return end
-    copy(end, at, size)
+    copy(end, pos, size)
     return end + size
 
 
@@ -314,7 +325,7 @@ def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much a
     keys, key_bits = address(sink.key.data), address(sink.key.nulls)
     values, value_bits = address(sink.value.data), address(sink.value.nulls)
     start = address(data)
-    at, stop, limit = start + numbers[START], start + numbers[STOP], numbers[LAST_DELTA]
+    pos, stop, limit = start + numbers[START], start + numbers[STOP], numbers[LAST_DELTA]
     base_offset, base_time, appended = numbers[BASE_OFFSET], numbers[BASE_TIME], numbers[TIME_TYPE]
     key_end = keys + key_ends[row] if key_ends.size else keys
     value_end = values + value_ends[row] if value_ends.size else values
@@ -322,14 +333,14 @@ def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much a
     for _ in range(numbers[COUNT]):
         (
             time_delta, delta, key_at, key_size, value_at, value_size, headers_at, count, end, fault
-        ) = record(at, stop)  # fmt: skip
+        ) = record(pos, stop)  # fmt: skip
         if not fault and (delta <= last or delta > limit):
             fault = OFFSET_DELTA
         if not fault and overflows(base_time, time_delta):
             fault = TIMESTAMP
         if fault:
-            return fault, at - start, row, key_nulls, value_nulls, headers
-        at, last = end, delta
+            return fault, pos - start, row, key_nulls, value_nulls, headers
+        pos, last = end, delta
         timestamp = numbers[APPEND_TIME] if appended == 1 else base_time + time_delta
         if not within(span, base_offset + delta, timestamp):
             continue
@@ -349,7 +360,7 @@ def scan_batch(  # noqa: C901 - one pass: calls that take columns cost as much a
             places[row] = headers_at - start
         headers += count
         row += 1
-    return (OK if at == stop else TRAILING), at - start, row, key_nulls, value_nulls, headers
+    return (OK if pos == stop else TRAILING), pos - start, row, key_nulls, value_nulls, headers
 
 
 @native
@@ -368,9 +379,9 @@ def scan(data: ByteArray, batches: Ints, span: Span, sink: Sink) -> tuple[int, .
         if numbers[CHECKSUM] != CHECKED and numbers[CHECKSUM] != extended(
             0, start + section - SUMMED_BYTES, start + stop
         ):
-            fault, at = WRONG_CHECKSUM, section - HEADER_SIZE
-            return fault, batch, at, row, key_nulls, value_nulls, headers
-        fault, at, row, no_keys, no_values, count = scan_batch(data, numbers, span, sink, row)
+            fault, pos = WRONG_CHECKSUM, section - HEADER_SIZE
+            return fault, batch, pos, row, key_nulls, value_nulls, headers
+        fault, pos, row, no_keys, no_values, count = scan_batch(data, numbers, span, sink, row)
         if sink.timestamp_type.size:
             sink.timestamp_type[first:row] = numbers[TIME_TYPE]
         if sink.leader_epoch.size:
@@ -379,7 +390,7 @@ def scan(data: ByteArray, batches: Ints, span: Span, sink: Sink) -> tuple[int, .
         value_nulls += no_values
         headers += count
         if fault:
-            return fault, batch, at, row, key_nulls, value_nulls, headers
+            return fault, batch, pos, row, key_nulls, value_nulls, headers
     return OK, 0, 0, row, key_nulls, value_nulls, headers
 
 
@@ -389,12 +400,12 @@ def list_headers(data: ByteArray, headers_at: Ints, ends: Int32s, keys: Ints, va
     start = address(data)
     stop, item = start + data.size, 0
     for row in range(headers_at.size):
-        count, at, _ = varint(start + headers_at[row], stop, 32)
+        count, pos, _ = varint(start + headers_at[row], stop, 32)
         for _ in range(count):
-            at, size, _ = field(at, stop, stop)
-            keys[item, 0], keys[item, 1] = at - start, size
-            at, size, _ = field(at + size, stop, stop)
-            values[item, 0], values[item, 1] = at - start, size
-            at += max(size, 0)
+            pos, size, _ = field(pos, stop, stop)
+            keys[item, 0], keys[item, 1] = pos - start, size
+            pos, size, _ = field(pos + size, stop, stop)
+            values[item, 0], values[item, 1] = pos - start, size
+            pos += max(size, 0)
             item += 1
         ends[row + 1] = item

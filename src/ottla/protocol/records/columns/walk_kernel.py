@@ -39,17 +39,17 @@ LAST_BASE_OFFSET: Final = INT64_MAX - 2**32  # beyond it, offsets might not be n
 
 
 @inlined
-def number(at: int, size: int) -> int:
+def number(position: int, size: int) -> int:
     """An unsigned number of so many bytes, or a signed one of eight."""
     value = 0
     for index in range(size):
-        value = value << 8 | load_byte(at + index)
+        value = value << 8 | load_byte(position + index)
     return value
 
 
 @inlined
-def int32(at: int) -> int:
-    return (number(at, 4) ^ 0x8000_0000) - 0x8000_0000
+def int32(position: int) -> int:
+    return (number(position, 4) ^ 0x8000_0000) - 0x8000_0000
 
 
 @inlined
@@ -65,9 +65,9 @@ def outside(span: Span, base: int, end: int, newest: int, time_type: int) -> boo
 
 @native
 def walk_ordinary(
-    data: ByteArray, at: int, span: Span, state: tuple[int, int, int], table: Ints
+    data: ByteArray, position: int, span: Span, state: tuple[int, int, int], table: Ints
 ) -> tuple[int, int, int, int, int]:
-    """Note ordinary batches in the table, from `at` on, as long as there is room in it.
+    """Note ordinary batches in the table, from `position` on, as long as there is room in it.
 
     The state: which attributes make a batch another than an ordinary one, how many bytes of records
     there may be, and the offset after the last batch. Gives how many batches were noted, where it
@@ -75,14 +75,18 @@ def walk_ordinary(
     """
     special, left, next_offset = state
     start, row, epoch = address(data), 0, -1
-    while row < table.shape[0] and data.size - at >= HEADER_SIZE and next_offset < span.end_offset:
-        head = start + at
+    while (
+        row < table.shape[0]
+        and data.size - position >= HEADER_SIZE
+        and next_offset < span.end_offset
+    ):
+        head = start + position
         size = int32(head + 8) + OVERHEAD
         attributes = number(head + 21, 2)
         if load_byte(head + 16) != CURRENT_MAGIC or attributes & special:
             break
         base, delta, newest = number(head, 8), int32(head + 23), number(head + 35, 8)
-        if not HEADER_SIZE <= size <= data.size - at or delta < -1:
+        if not HEADER_SIZE <= size <= data.size - position or delta < -1:
             break
         if not 0 <= base <= LAST_BASE_OFFSET:
             break
@@ -93,13 +97,17 @@ def walk_ordinary(
                 break
             left -= section
             numbers = table[row]
-            numbers[START], numbers[STOP], numbers[COUNT] = at + HEADER_SIZE, at + size, count
+            numbers[START], numbers[STOP], numbers[COUNT] = (
+                position + HEADER_SIZE,
+                position + size,
+                count,
+            )
             numbers[BASE_OFFSET], numbers[LAST_DELTA] = base, delta
             numbers[BASE_TIME], numbers[APPEND_TIME] = number(head + 27, 8), newest
             numbers[TIME_TYPE], numbers[EPOCH] = time_type, int32(head + 12)
             numbers[CHECKSUM] = number(head + 17, 4)
             row += 1
-        at += size
+        position += size
         epoch = int32(head + 12)
         next_offset = max(next_offset, end)
-    return row, at, left, next_offset, epoch
+    return row, position, left, next_offset, epoch

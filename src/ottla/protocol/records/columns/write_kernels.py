@@ -134,15 +134,15 @@ def varint_size(value: int) -> int:
 
 
 @inlined
-def put_varint(at: int, value: int) -> int:
+def put_varint(pos: int, value: int) -> int:
     """Write a value in zigzag form; the position after it. Most take one byte or two."""
     rest: Word = np.uint64((value << 1) ^ (value >> 63))
     while rest >= np.uint64(0x80):
-        store_byte(at, np.int64(rest | np.uint64(0x80)))
+        store_byte(pos, np.int64(rest | np.uint64(0x80)))
         rest >>= np.uint64(7)
-        at += 1
-    store_byte(at, np.int64(rest))
-    return at + 1
+        pos += 1
+    store_byte(pos, np.int64(rest))
+    return pos + 1
 
 
 @inlined
@@ -153,11 +153,11 @@ def cell(column: Place, row: int) -> tuple[int, int]:
     """
     if column.ends == 0 or (column.nulls != 0 and load_byte(column.nulls + row)):
         return 0, -1
-    at = column.ends + column.width * row
+    pos = column.ends + column.width * row
     if column.width == 4:
-        start, end = load_half(at), load_half(at + 4)
+        start, end = load_half(pos), load_half(pos + 4)
     else:
-        start, end = load_int(at), load_int(at + 8)
+        start, end = load_int(pos), load_int(pos + 8)
     if start < 0 or end < start or end > column.size:
         return 0, UNSOUND
     return column.data + start, end - start
@@ -185,39 +185,39 @@ def headers_size(source: Source, row: int) -> int:
 
 
 @inlined
-def put_field(at: int, start: int, size: int) -> int:
+def put_field(pos: int, start: int, size: int) -> int:
     """Write one field with its length in front; the position after it.
 
     A few vectors, of which the last may overlap the one before, are written in less time than it
     takes to call a function that would do it.
     """
-    at = put_varint(at, size)
+    pos = put_varint(pos, size)
     if size <= 0:
-        return at
+        return pos
     if size < VECTOR or size > MANY_VECTORS:
-        copy(at, start, size)
-        return at + size
-    last, last_start = at + size - VECTOR, start + size - VECTOR
-    while at < last:
-        copy_vector(at, start)
-        at += VECTOR
+        copy(pos, start, size)
+        return pos + size
+    last, last_start = pos + size - VECTOR, start + size - VECTOR
+    while pos < last:
+        copy_vector(pos, start)
+        pos += VECTOR
         start += VECTOR
     copy_vector(last, last_start)
     return last + VECTOR
 
 
 @native
-def put_headers(at: int, source: Source, row: int) -> int:
+def put_headers(pos: int, source: Source, row: int) -> int:
     """Write the number of a row's headers and the headers; the position after them."""
     first = load_int(source.header_ends + 8 * row)
     end = load_int(source.header_ends + 8 * row + 8)
-    at = put_varint(at, end - first)
+    pos = put_varint(pos, end - first)
     for item in range(first, end):
         start, size = cell(source.header_keys, item)
-        at = put_field(at, start, size)
+        pos = put_field(pos, start, size)
         start, size = cell(source.header_values, item)
-        at = put_field(at, start, size)
-    return at
+        pos = put_field(pos, start, size)
+    return pos
 
 
 @native
@@ -231,8 +231,8 @@ def write(source: Source, cut: Cut, batches: Ints, out: ByteArray) -> int:
     groups, limit, summed = cut
     order, has_headers = source.order, source.header_ends != 0
     begin = address(out)
-    at, stop, batch = begin, begin + out.size, -1
-    start, first, base_time, newest, checksum, done = at, 0, 0, 0, 0, at
+    pos, stop, batch = begin, begin + out.size, -1
+    start, first, base_time, newest, checksum, done = pos, 0, 0, 0, 0, pos
     for group in range(groups.size - 1):
         for index in range(groups[group], groups[group + 1]):
             row = load_int(order + 8 * index) if order != 0 else index
@@ -244,32 +244,32 @@ def write(source: Source, cut: Cut, batches: Ints, out: ByteArray) -> int:
                 return UNSOUND
             fields = 1 + field_size(key_size) + field_size(value_size) + extra
             body = fields + varint_size(time - base_time) + varint_size(index - first)
-            if index == groups[group] or at + varint_size(body) + body - start > limit:
+            if index == groups[group] or pos + varint_size(body) + body - start > limit:
                 if batch >= 0:
-                    end_batch(batches, batch, at - begin, index - first, newest)
-                    batches[batch, CHECKSUM] = extended(checksum, done, at) if summed else UNKNOWN
+                    end_batch(batches, batch, pos - begin, index - first, newest)
+                    batches[batch, CHECKSUM] = extended(checksum, done, pos) if summed else UNKNOWN
                 batch += 1
-                start, first, base_time, newest = at, index, time, time
-                at += HEADER_SIZE
-                body, checksum, done = fields + 2, 0, at
-                if batch >= batches.shape[0] or at > stop:
+                start, first, base_time, newest = pos, index, time, time
+                pos += HEADER_SIZE
+                body, checksum, done = fields + 2, 0, pos
+                if batch >= batches.shape[0] or pos > stop:
                     return UNSOUND
                 batches[batch, START], batches[batch, GROUP] = start - begin, group
                 batches[batch, FIRST], batches[batch, BASE_TIME] = first, time
-            if at + varint_size(body) + body > stop:
+            if pos + varint_size(body) + body > stop:
                 return UNSOUND
             newest = max(newest, time)
-            at = put_varint(put_varint(at, body), 0)
-            at = put_varint(at, time - base_time)
-            at = put_varint(at, index - first)
-            at = put_field(at, key, key_size)
-            at = put_field(at, value, value_size)
-            at = put_headers(at, source, row) if has_headers else put_varint(at, 0)
-            if summed and at - done >= SUMMED_AT_ONCE:
-                checksum, done = extended(checksum, done, at), at
+            pos = put_varint(put_varint(pos, body), 0)
+            pos = put_varint(pos, time - base_time)
+            pos = put_varint(pos, index - first)
+            pos = put_field(pos, key, key_size)
+            pos = put_field(pos, value, value_size)
+            pos = put_headers(pos, source, row) if has_headers else put_varint(pos, 0)
+            if summed and pos - done >= SUMMED_AT_ONCE:
+                checksum, done = extended(checksum, done, pos), pos
     if batch >= 0:
-        end_batch(batches, batch, at - begin, groups[groups.size - 1] - first, newest)
-        batches[batch, CHECKSUM] = extended(checksum, done, at) if summed else UNKNOWN
+        end_batch(batches, batch, pos - begin, groups[groups.size - 1] - first, newest)
+        batches[batch, CHECKSUM] = extended(checksum, done, pos) if summed else UNKNOWN
     return batch + 1
 
 
@@ -288,7 +288,7 @@ def write_cells(keys: Cells, values: Cells, times: Ints, out: ByteArray) -> tupl
     """
     key_sizes, value_sizes = keys.sizes, values.sizes
     key_at, value_at = address(keys.data), address(values.data)
-    at = address(out) + HEADER_SIZE
+    pos = address(out) + HEADER_SIZE
     newest: Word = times[0]
     for row in range(times.size):
         time = times[row]
@@ -299,17 +299,17 @@ def write_cells(keys: Cells, values: Cells, times: Ints, out: ByteArray) -> tupl
             varint_size(time - times[0]) + varint_size(row) + varint_size(key_size)
             + varint_size(value_size) + max(key_size, 0) + max(value_size, 0) + 2
         )  # fmt: skip
-        at = put_varint(at, body)
-        store_byte(at, 0)
-        at = put_varint(at + 1, time - times[0])
-        at = put_varint(at, row)
-        at = put_field(at, key_at, key_size)
-        at = put_field(at, value_at, value_size)
-        store_byte(at, 0)
-        at += 1
+        pos = put_varint(pos, body)
+        store_byte(pos, 0)
+        pos = put_varint(pos + 1, time - times[0])
+        pos = put_varint(pos, row)
+        pos = put_field(pos, key_at, key_size)
+        pos = put_field(pos, value_at, value_size)
+        store_byte(pos, 0)
+        pos += 1
         key_at += max(key_size, 0)
         value_at += max(value_size, 0)
-    return at - address(out), newest
+    return pos - address(out), newest
 
 
 @native
@@ -321,24 +321,24 @@ def hash_keys(column: Place, hashes: npt.NDArray[np.int32]) -> None:
 
 
 @inlined
-def murmur2(at: int, size: int) -> Word:
+def murmur2(pos: int, size: int) -> Word:
     factor = np.uint32(0x5BD1E995)
     digest = np.uint32(0x9747B28C) ^ np.uint32(size)
-    end = at + size
-    while end - at >= 4:
+    end = pos + size
+    while end - pos >= 4:
         lane = np.uint32(
-            load_byte(at)
-            | load_byte(at + 1) << 8
-            | load_byte(at + 2) << 16
-            | load_byte(at + 3) << 24
+            load_byte(pos)
+            | load_byte(pos + 1) << 8
+            | load_byte(pos + 2) << 16
+            | load_byte(pos + 3) << 24
         )
         lane = np.uint32(lane * factor)
         lane = np.uint32((lane ^ (lane >> np.uint32(24))) * factor)
         digest = np.uint32(digest * factor) ^ lane
-        at += 4
-    if end > at:
-        for index in range(end - at):
-            digest ^= np.uint32(load_byte(at + index)) << np.uint32(8 * index)
+        pos += 4
+    if end > pos:
+        for index in range(end - pos):
+            digest ^= np.uint32(load_byte(pos + index)) << np.uint32(8 * index)
         digest = np.uint32(digest * factor)
     digest = np.uint32((digest ^ (digest >> np.uint32(13))) * factor)
     return np.int32(digest ^ (digest >> np.uint32(15)))

@@ -1,13 +1,14 @@
 """Values in Avro, decoded on the workers by fastavro: Spark's own reader is a jar.
 
-Owns: which Arrow type an Avro type becomes. A value may have the five bytes of a schema registry
-in front (a zero and a number): they are skipped, and the schema of the file is used.
+Owns: which Arrow type an Avro type becomes. Where a source names a schema and no registry, a value
+may have a registry's five bytes in front (a zero and a number) all the same: they are skipped.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 REGISTRY_BYTES: Final = 5
+PARSED_SCHEMAS: Final = 256
+References: TypeAlias = tuple[tuple[str, str], ...]
+"""Schemas that another one refers to, by name."""
 AvroSchema: TypeAlias = Any
 """As `json.loads` gives it: a name, a list of them (a union), or a mapping."""
 
@@ -30,59 +34,79 @@ def decoded(origin: DataFrame, schema: str, where: str) -> DataFrame:
 
 def decoder(schema: str) -> Decode:
     """Reads one value; it must be all there is."""
-    import fastavro
-
-    parsed = fastavro.parse_schema(json.loads(schema))
+    parsed = parse(schema)
 
     def decode(value: bytes) -> Row:
         try:
-            return _read(value)
+            return cast(Row, read(value, parsed))
         except Exception:
             if value[:1] != b"\0" or len(value) <= REGISTRY_BYTES:
                 raise
-        return _read(value[REGISTRY_BYTES:])
-
-    def _read(value: bytes) -> Row:
-        source = BytesIO(value)
-        row = fastavro.schemaless_reader(source, parsed, None)
-        if source.tell() != len(value):
-            raise ValueError(f"{len(value) - source.tell()} bytes after the value")
-        return cast(Row, row)
+        return cast(Row, read(value[REGISTRY_BYTES:], parsed))
 
     return decode
 
 
-def encoder(schema: str) -> Callable[[Row], bytes]:
-    """Writes one value, for the tests of a pipeline."""
+def read(value: bytes, writer: AvroSchema, reader: AvroSchema = None) -> object:
+    """One value, which must be all there is, as the reader's schema has it."""
     import fastavro
 
-    parsed = fastavro.parse_schema(json.loads(schema))
+    source = BytesIO(value)
+    found: object = fastavro.schemaless_reader(source, writer, reader)
+    if source.tell() != len(value):
+        raise ValueError(f"{len(value) - source.tell()} bytes after the value")
+    return found
 
-    def encode(row: Row) -> bytes:
+
+@lru_cache(PARSED_SCHEMAS)
+def parse(schema: str, references: References = ()) -> AvroSchema:
+    """A schema as fastavro uses it; parsing takes longer than reading a value."""
+    import fastavro
+
+    named: dict[str, AvroSchema] = {}
+    for _, text in references:
+        fastavro.parse_schema(json.loads(text), named_schemas=named)
+    return fastavro.parse_schema(json.loads(schema), named_schemas=named)
+
+
+def encoder(schema: str, references: References = ()) -> Callable[[object], bytes]:
+    """Writes one value."""
+    import fastavro
+
+    parsed = parse(schema, references)
+
+    def encode(value: object) -> bytes:
         target = BytesIO()
-        fastavro.schemaless_writer(target, parsed, row)
+        fastavro.schemaless_writer(target, parsed, value)
         return target.getvalue()
 
     return encode
 
 
-def arrow_schema(schema: str, where: str) -> pa.Schema:
+def arrow_schema(schema: str, where: str, references: References = ()) -> pa.Schema:
     """The columns of a record's fields."""
     import pyarrow as pa
 
-    try:
-        import fastavro
+    found = arrow_type(schema, where, references)
+    if not pa.types.is_struct(found):
+        raise UserError(f"{where}.schema: expected a record")
+    return pa.schema([found.field(index) for index in range(found.num_fields)])
 
-        words = json.loads(schema)
-        fastavro.parse_schema(words)
+
+def arrow_type(schema: str, where: str, references: References = ()) -> pa.DataType:
+    """The type of a whole value; UserError for what is not Avro, or has no type in Arrow."""
+    try:
+        import fastavro  # noqa: F401
+
+        parse(schema, references)
     except ImportError:
         raise UserError("format avro needs a package: pip install 'ottla[avro]'") from None
     except Exception as mistake:
         raise UserError(f"{where}.schema: not an Avro schema: {mistake}") from None
-    if not isinstance(words, dict) or words.get("type") != "record":
-        raise UserError(f"{where}.schema: expected a record")
     types = _Types(where)
-    return pa.schema([(field["name"], types.of(field["type"])) for field in words["fields"]])
+    for _, text in references:
+        types.of(json.loads(text))
+    return types.of(json.loads(schema))
 
 
 class _Types:
@@ -91,6 +115,7 @@ class _Types:
     def __init__(self, where: str) -> None:
         self._where = where
         self._named: dict[str, pa.DataType] = {}
+        self._namespace = ""
 
     def of(self, avro: AvroSchema) -> pa.DataType:
         if isinstance(avro, list):
@@ -121,22 +146,38 @@ class _Types:
             "bytes": pa.binary(),
             "string": pa.string(),
         }.get(name)
-        return self._named[name] if found is None else found
+        if found is not None:
+            return found
+        for full in (name, f"{self._namespace}.{name}"):
+            if full in self._named:
+                return self._named[full]
+        raise UserError(f"{self._where}.schema: {name} is recursive; that is not supported")
+
+    def _add_name(self, avro: AvroSchema, made: pa.DataType) -> pa.DataType:
+        name = avro["name"]
+        self._named[name] = made
+        self._named[f"{avro.get('namespace', self._namespace)}.{name}"] = made
+        return made
+
+    def _record(self, avro: AvroSchema) -> pa.DataType:
+        import pyarrow as pa
+
+        outer = self._namespace
+        self._namespace = avro.get("namespace", outer)
+        made = pa.struct([(one["name"], self.of(one["type"])) for one in avro["fields"]])
+        self._namespace = outer
+        return self._add_name(avro, made)
 
     def _complex(self, avro: AvroSchema) -> pa.DataType:
         import pyarrow as pa
 
         match avro["type"]:
             case "record":
-                made = pa.struct([(one["name"], self.of(one["type"])) for one in avro["fields"]])
-                self._named[avro["name"]] = made
-                return made
+                return self._record(avro)
             case "enum":
-                self._named[avro["name"]] = pa.string()
-                return pa.string()
+                return self._add_name(avro, pa.string())
             case "fixed":
-                self._named[avro["name"]] = pa.binary()
-                return pa.binary()
+                return self._add_name(avro, pa.binary())
             case "array":
                 return pa.list_(self.of(avro["items"]))
             case "map":
@@ -153,6 +194,8 @@ def _logical(avro: AvroSchema) -> pa.DataType | None:
             return pa.date32()
         case "timestamp-millis" | "timestamp-micros":
             return pa.timestamp("us", tz="UTC")
+        case "local-timestamp-millis" | "local-timestamp-micros":
+            return pa.timestamp("us")
         case "decimal":
             return pa.decimal128(avro["precision"], avro.get("scale", 0))
         case "uuid":

@@ -28,14 +28,20 @@ ORIGIN: Final = {
 REASON: Final = "_reason"
 NO_VALUE: Final = "the record has no value"
 NOT_JSON: Final = "the value is not JSON of the schema"
+JSON_SCHEMA: Final = "json-schema"
+"""Only from a registry: files have Spark's own DDL for JSON."""
 _PARSED, _CORRUPT = "_parsed", "_corrupt"
 
 
-def decoded(records: DataFrame, format: Format, where: str) -> DataFrame:
+def decoded(records: DataFrame, format: Format, where: str, key: Format | None = None) -> DataFrame:
     """Records of a source as columns of their own, their origin, and the reason to refuse them."""
     from pyspark.sql import functions as F
 
     frame = _decoded(records, format, where)
+    if key is not None:
+        from ottla.spark.pipelines.decoding import numbered
+
+        frame = numbered.decoded_key(frame, key, where)
     if not format.tombstones:
         return frame
     is_tombstone = F.col(REASON) == NO_VALUE
@@ -46,6 +52,10 @@ def _decoded(records: DataFrame, format: Format, where: str) -> DataFrame:
     from pyspark.sql import functions as F
 
     origin = records.select([F.col(column).alias(name) for name, column in ORIGIN.items()])
+    if format.registry is not None or format.kind == JSON_SCHEMA:
+        from ottla.spark.pipelines.decoding import numbered
+
+        return numbered.decoded(origin, format, where)
     match format.kind:
         case "json":
             return _json(origin, _schema(format.schema, where))

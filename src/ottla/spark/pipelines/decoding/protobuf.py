@@ -1,15 +1,16 @@
 """Values in Protobuf, decoded on the workers: Spark's own reader is a jar.
 
 Owns: which Arrow type a field becomes. Messages come from a file of descriptors
-(`protoc --include_imports --descriptor_set_out=x.desc`), so no generated code is needed. The file
-is read on the driver and travels to the workers.
+(`protoc --include_imports --descriptor_set_out=x.desc`) or from a registry, so no generated code is
+needed. The descriptors are read on the driver and travel to the workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from base64 import b64decode
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.worker_decoding import Decode, Row, with_fields
@@ -18,9 +19,12 @@ from ottla.spark.pipelines.spec import Format
 if TYPE_CHECKING:
     import pyarrow as pa
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import Message
     from pyspark.sql import DataFrame
 
+OWN_FILE: Final = "value.proto"
+"""The name of a registry's schema among its descriptors; only those it refers to have others."""
 FieldValue: TypeAlias = Any
 """Of the Python type that Protobuf has for the field's type."""
 
@@ -50,7 +54,7 @@ def decoder(descriptors: bytes, message: str) -> Decode:
 
 
 def encoder(descriptors: bytes, message: str) -> Callable[[Row], bytes]:
-    """Writes one value, for the tests of a pipeline."""
+    """Writes one value, from what JSON has for it."""
     from google.protobuf import json_format, message_factory
 
     kind: type[Message] = message_factory.GetMessageClass(_descriptor(descriptors, message))
@@ -60,6 +64,59 @@ def encoder(descriptors: bytes, message: str) -> Callable[[Row], bytes]:
         return value
 
     return encode
+
+
+def registered(text: str, references: Sequence[tuple[str, str]]) -> bytes:
+    """Descriptors of a registry's schema, with those that it refers to: a serialized set."""
+    from google.protobuf import descriptor_pb2
+
+    found = descriptor_pb2.FileDescriptorSet()
+    for name, referred in references:
+        found.file.append(_file(referred, name))
+    found.file.append(_file(text, OWN_FILE))
+    serialized: bytes = found.SerializeToString()
+    return serialized
+
+
+def message_name(descriptors: bytes, indexes: Sequence[int] = (0,)) -> str:
+    """The full name of a message of the last file, by its place among the messages."""
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
+    names = [file.package] if file.package else []
+    messages = file.message_type
+    for index in indexes:
+        names.append(messages[index].name)
+        messages = messages[index].nested_type
+    return ".".join(names)
+
+
+def message_indexes(descriptors: bytes, message: str) -> tuple[int, ...]:
+    """The place of a message in the last file."""
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
+    path = message.removeprefix(f"{file.package}." if file.package else "").split(".")
+    messages, indexes = file.message_type, []
+    for name in path:
+        index = [each.name for each in messages].index(name)
+        indexes.append(index)
+        messages = messages[index].nested_type
+    return tuple(indexes)
+
+
+def _file(text: str, name: str) -> FileDescriptorProto:
+    from google.protobuf import descriptor_pb2
+
+    try:
+        file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(text, validate=True))
+    except Exception:
+        raise UserError(
+            "the registry returned a Protobuf schema as text; expected descriptors, which "
+            "?format=serialized asks for: name a file of descriptors instead (schema.file)"
+        ) from None
+    file.name = name
+    return file
 
 
 def arrow_schema(descriptors: bytes, message: str, where: str) -> pa.Schema:
@@ -78,9 +135,27 @@ def _descriptor(descriptors: bytes, message: str) -> Descriptor:
     found = descriptor_pb2.FileDescriptorSet()
     found.ParseFromString(descriptors)
     pool = descriptor_pool.DescriptorPool()
+    there = {file.name for file in found.file}
     for file in found.file:
+        for name in file.dependency:
+            if name not in there:  # types that come with Protobuf
+                there.add(name)
+                pool.Add(_well_known(name))
         pool.Add(file)
     return pool.FindMessageTypeByName(message)
+
+
+def _well_known(name: str) -> FileDescriptorProto:
+    from importlib import import_module
+
+    from google.protobuf import descriptor_pb2
+
+    path = name.removesuffix(".proto").replace("/", ".")
+    if not path.startswith("google.protobuf."):
+        raise UserError(f"{name} is imported, and not among the descriptors")
+    file = descriptor_pb2.FileDescriptorProto()
+    import_module(f"{path}_pb2").DESCRIPTOR.CopyToProto(file)
+    return file
 
 
 def _arrow(field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:

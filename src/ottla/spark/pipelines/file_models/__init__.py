@@ -1,7 +1,8 @@
 """The keys of a pipeline file, as pydantic models.
 
 - `base`      a mapping of a file, types of its values, and the text of errors
-- `sources`   what is read: topics and files
+- `sources`   what is read: topics, files, databases
+- `formats`   how keys and values are written, and the schema registry
 - `steps`     what becomes of the rows
 - `sinks`     where they go
 - `top`       a whole file, and its JSON Schema for editors

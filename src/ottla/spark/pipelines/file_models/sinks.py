@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, WithJsonSchema, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from ottla.model.errors import UserError
 from ottla.spark.options import sink as sink_options
@@ -24,6 +30,8 @@ from ottla.spark.pipelines.file_models.base import (
     one_of,
     whole_number,
 )
+from ottla.spark.pipelines.file_models.formats import EncodingKeys, FormatDefaults, PartKeys
+from ottla.spark.pipelines.file_models.sources import Defaults
 from ottla.spark.pipelines.variables import YamlValue
 
 TARGETS: Final = ("topic", "parquet", "csv", "json", "delta", "iceberg", "console")
@@ -46,8 +54,10 @@ class TopicKeys(FileModel):
     name: Text | None = key("The topic.", None)
     name_of: Text | None = key("An expression that gives the topic of each row.", None)
     bootstrap: Text | None = key("host:port of brokers; default: the file's.", None)
-    key_: Text | None = key("An expression for the key.", None)
-    value: Text = key("json for an object of the columns, or an expression.", "json")
+    key_: PartKeys | None = key("An expression for the key, or a schema of the registry.", None)
+    value: PartKeys = key(
+        "json for an object of the columns, an expression, or a schema of the registry.", "json"
+    )
     headers: Annotated[
         Options,
         BeforeValidator(_or_text),
@@ -61,9 +71,9 @@ class TopicKeys(FileModel):
         one_of({"name": self.name, "name_of": self.name_of}, ("name", "name_of"))
         return self
 
-    def target(self, bootstrap: str) -> spec.TopicTarget:
+    def target(self, defaults: Defaults) -> spec.TopicTarget:
         """ValidationError for a wrong option."""
-        servers = self.bootstrap or bootstrap
+        servers = self.bootstrap or defaults.bootstrap
         try:
             sink_options({"kafka.bootstrap.servers": servers, **self.options})
         except UserError as error:
@@ -72,12 +82,25 @@ class TopicKeys(FileModel):
             servers,
             topic=self.name,
             topic_of=self.name_of,
-            key=self.key_,
-            value=self.value,
+            key=None if self.key_ is None else self._part(self.key_, "key", defaults),
+            value=self._part(self.value, "value", defaults),
             headers=self.headers.get("", self.headers),
             partition=self.partition,
             options=self.options,
         )
+
+    def _part(self, part: str | EncodingKeys, name: str, defaults: Defaults) -> str | spec.Encoding:
+        if isinstance(part, str):
+            return part
+        if name == "key" and not part.of:
+            raise mistake_at("topic.key.of", "missing: an expression for the key")
+        subject = None if self.name is None else f"{self.name}-{name}"
+        try:
+            return part.encoding(FormatDefaults(defaults.folder, defaults.registry, subject))
+        except ValidationError as error:
+            detail = error.errors()[0]
+            path = ".".join(("topic", name, *map(str, detail["loc"])))
+            raise mistake_at(path, detail["msg"]) from None
 
 
 class FilesKeys(FileModel):
@@ -187,16 +210,16 @@ class SinkKeys(FileModel):
     iceberg: IcebergKeys | None = key("An Iceberg table.", None)
     console: ConsoleKeys | None = key("Standard output.", None)
 
-    def sink(self, bootstrap: str) -> spec.Sink:
+    def sink(self, defaults: Defaults) -> spec.Sink:
         """ValidationError for a wrong option, or a mode that the target does not take."""
-        target = self._target(bootstrap)
+        target = self._target(defaults)
         if self.mode != "append" and not _takes_changes(target):
             raise mistake_at("mode", f"{self.mode!r}: not supported by this sink; expected append")
         return spec.Sink(self.name, self.from_, target, self.mode)
 
-    def _target(self, bootstrap: str) -> spec.Target:
+    def _target(self, defaults: Defaults) -> spec.Target:
         if self.topic is not None:
-            return self.topic.target(bootstrap)
+            return self.topic.target(defaults)
         files = {"parquet": self.parquet, "csv": self.csv, "json": self.json_}
         for kind, keys in files.items():
             if keys is not None:

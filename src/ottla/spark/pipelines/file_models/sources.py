@@ -1,4 +1,4 @@
-"""What a file says of its sources: topics, and files.
+"""What a file says of its sources: topics, files, and tables of databases.
 
 Owns: the keys of a source, and the files of schemas that it names. Never: connects, or reads data.
 """
@@ -6,10 +6,11 @@ Owns: the keys of a source, and the files of schemas that it names. Never: conne
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Tag, WithJsonSchema, model_validator
 
 from ottla.model.errors import UserError
 from ottla.spark.options import stream_source
@@ -27,11 +28,23 @@ from ottla.spark.pipelines.file_models.base import (
     one_of,
     plain_text,
 )
-from ottla.spark.pipelines.file_values import read_text
+from ottla.spark.pipelines.file_models.formats import (
+    SCHEMA_FILES,
+    FormatDefaults,
+    FormatKeys,
+    RegistryKeys,
+    RegistrySchemaKeys,
+    SchemaKeys,
+    registry_format,
+    schema_text,
+)
 from ottla.spark.pipelines.variables import YamlValue
 
 SUBSCRIPTIONS: Final = {"topic": "subscribe", "pattern": "subscribePattern", "assign": "assign"}
 FILES: Final = ("parquet", "csv", "json")
+DATABASE: Final = "database"
+DRIVERS: Final = ("postgresql", "postgres", "sqlite")
+"""Schemes of addresses whose driver is known."""
 NEVER: Final = "never"
 PERIOD: Final = re.compile(r"([1-9]\d*) (second|minute|hour)s?")
 UNITS_MS: Final = {"second": 1_000, "minute": 60_000, "hour": 3_600_000}
@@ -43,6 +56,7 @@ class Defaults(NamedTuple):
     pipeline: str
     bootstrap: str
     folder: Path
+    registry: RegistryKeys | None = None
 
 
 class WatermarkKeys(FileModel):
@@ -70,7 +84,10 @@ class TopicSourceKeys(FileModel):
     format: Literal["json", "avro", "protobuf", "string", "binary"] = key(
         "How values are written.", "binary"
     )
-    schema_: Text | None = key("DDL, a schema, or a file of one beside this file.", None)
+    schema_: SchemaKeys | None = key(
+        "DDL, a schema, a file of one beside this file; or registry, or a schema of it.", None
+    )
+    key_: FormatKeys | None = key("How keys are written; they become the column key.", None)
     tombstones: Literal["refuse", "keep"] = key(
         "keep: a record without a value is a row whose columns are null.", "refuse"
     )
@@ -91,30 +108,39 @@ class TopicSourceKeys(FileModel):
             "kafka.group.id": f"{defaults.pipeline}-{name}",
             **self.options,
         }
-        format = self._format(defaults.folder)
+        around = FormatDefaults(defaults.folder, defaults.registry, self._subject("value"))
+        format = self._format(around)
+        key_format = None
+        if self.key_ is not None:
+            key_format = self.key_.key_format(around._replace(subject=self._subject("key")))
         try:
             stream_source(options)
         except UserError as error:
             raise mistake_at("options", str(error)) from None
-        return spec.Source(name, options, format, watermark_of(self.watermark), self.dead_letter)
+        watermark = watermark_of(self.watermark)
+        return spec.Source(name, options, format, watermark, self.dead_letter, key_format)
 
-    def _format(self, folder: Path) -> spec.Format:
+    def _subject(self, part: str) -> str | None:
+        """As Confluent's serializers name it, where there is one topic."""
+        topics = self.topic or ()
+        return f"{topics[0]}-{part}" if len(topics) == 1 else None
+
+    def _format(self, around: FormatDefaults) -> spec.Format:
         kind, schema = self.format, self.schema_
+        if isinstance(schema, RegistrySchemaKeys):
+            format = registry_format(kind, schema, self.message, around)
+            return replace(format, tombstones=self.tombstones == "keep")
         if kind in ("string", "binary"):
             if schema is not None:
                 raise mistake_at("schema", f"not allowed for format {kind}")
             return spec.Format(kind)
         if schema is None:
             raise mistake_at("schema", "missing")
-        if schema.endswith((".json", ".avsc", ".ddl", ".sql", ".desc", ".pb")):
-            path = folder / schema
-            schema = str(path.resolve()) if kind == "protobuf" else _file(path)
-            if not path.is_file():
-                raise mistake_at("schema", f"there is no file {path}")
-        elif kind == "protobuf":
+        if kind == "protobuf" and not schema.endswith(SCHEMA_FILES):
             raise mistake_at(
                 "schema", "expected a file of descriptors (protoc --descriptor_set_out=x.desc)"
             )
+        schema = schema_text(schema, around.folder, is_path=kind == "protobuf")
         if kind == "protobuf" and not self.message:
             raise mistake_at(
                 "message", "missing: name the message type of the values, as in shop.View"
@@ -155,7 +181,7 @@ class FileSourceKeys(FileModel):
         kind, path = next((kind, path) for kind, path in paths.items() if path is not None)
         schema = self.schema_
         if schema.endswith((".ddl", ".sql")):
-            schema = _file(defaults.folder / schema)
+            schema = schema_text(schema, defaults.folder)
         if not schema and kind != "parquet":
             raise mistake_at(
                 "schema", f"missing: {kind} files have no types, as in user STRING, n INT"
@@ -174,7 +200,44 @@ class FileSourceKeys(FileModel):
         )
 
 
-KINDS: Final = (*SUBSCRIPTIONS, *FILES)
+class DatabaseSourceKeys(FileModel):
+    """A view of a database's rows: a table for joins."""
+
+    database: Text = key("Its address, as in postgresql://user:password@host/name.")
+    table: Text | None = key("The table that is read.", None)
+    query: Text | None = key("The query whose rows are read, in the database's SQL.", None)
+    driver: Text = key("The ADBC driver, where the address does not say which.", "")
+    options: Options = key("Any option of the driver.", {})
+    schema_: Text = key("DDL that rows are cast to; default: what the database says.", "")
+    refresh: Annotated[int | str | None, BeforeValidator(_period_ms), WithJsonSchema(PLAIN)] = key(
+        "How often it is loaded again, as in 10 minutes, or never.", NEVER
+    )
+
+    @model_validator(mode="after")
+    def _has_rows(self) -> DatabaseSourceKeys:
+        one_of({"table": self.table, "query": self.query}, ("table", "query"))
+        scheme = self.database.partition("://")[0]
+        if not self.driver and scheme not in DRIVERS:
+            known = ", ".join(f"{name}://" for name in DRIVERS)
+            raise mistake_at("database", f"expected an address that begins with {known}; or driver")
+        return self
+
+    def source(self, name: str, defaults: Defaults) -> spec.DatabaseSource:
+        schema = self.schema_
+        if schema.endswith((".ddl", ".sql")):
+            schema = schema_text(schema, defaults.folder)
+        return spec.DatabaseSource(
+            name,
+            self.database,
+            self.query or f"SELECT * FROM {self.table}",
+            self.driver,
+            schema,
+            self.options,
+            self.refresh if isinstance(self.refresh, int) else None,
+        )
+
+
+KINDS: Final = (*SUBSCRIPTIONS, *FILES, DATABASE)
 
 
 def _has_one_kind(value: object) -> object:
@@ -183,20 +246,16 @@ def _has_one_kind(value: object) -> object:
 
 
 def _kind(value: YamlValue) -> str:
-    return TAG + ("topics" if one_of(value, KINDS) in SUBSCRIPTIONS else "files")
+    kind = one_of(value, KINDS)
+    if kind == DATABASE:
+        return TAG + DATABASE
+    return TAG + ("topics" if kind in SUBSCRIPTIONS else "files")
 
 
 SourceKeys = Annotated[
-    Annotated[TopicSourceKeys, Tag(f"{TAG}topics")] | Annotated[FileSourceKeys, Tag(f"{TAG}files")],
+    Annotated[TopicSourceKeys, Tag(f"{TAG}topics")]
+    | Annotated[FileSourceKeys, Tag(f"{TAG}files")]
+    | Annotated[DatabaseSourceKeys, Tag(f"{TAG}{DATABASE}")],
     Discriminator(_kind),
     BeforeValidator(_has_one_kind),
 ]
-
-
-def _file(path: Path) -> str:
-    try:
-        return read_text(path)
-    except FileNotFoundError:
-        raise mistake_at("schema", f"there is no file {path}") from None
-    except OSError as error:
-        raise mistake_at("schema", f"cannot read {path}: {error.strerror}") from None

@@ -27,9 +27,11 @@ from ottla.spark.pipelines.file_models.base import (
     key,
     plain_text,
 )
+from ottla.spark.pipelines.file_models.formats import RegistryKeys
 from ottla.spark.pipelines.file_models.sinks import Count, OneSink
 from ottla.spark.pipelines.file_models.sources import (
     NEVER,
+    DatabaseSourceKeys,
     Defaults,
     FileSourceKeys,
     SourceKeys,
@@ -66,6 +68,15 @@ class GroupSyncKeys(FileModel):
     target: Text = key("host:port of the cluster that is copied to.")
     groups: Text = key("A pattern for the names of groups.", ".*")
     every: Duration = key("How often offsets are translated.", 10_000)
+
+
+class LineageKeys(FileModel):
+    """Where events about runs and datasets are sent."""
+
+    namespace: Text | None = key("Of the job; default: OPENLINEAGE_NAMESPACE, or default.", None)
+    transport: Annotated[dict[str, YamlValue], IsMapping] = key(
+        "A transport of OpenLineage's client; default: as its environment says.", {}
+    )
 
 
 class RestartKeys(FileModel):
@@ -114,6 +125,8 @@ class PipelineFile(FileModel):
     )
     restart: RestartKeys = key("When a query that failed is started again.", RestartKeys())
     spark: Options = key("Settings of the Spark session.", {})
+    lineage: LineageKeys | None = key("OpenLineage events of its runs.", None)
+    registry: RegistryKeys | None = key("The schema registry: its address, or a mapping.", None)
     sources: Annotated[dict[str, SourceKeys], IsMapping] = key("Views by name.", {})
     steps: Annotated[list[StepKeys], IsList] = key("Views made of other views, in order.", [])
     sinks: Annotated[list[OneSink], IsList] = key("Where rows go.", [])
@@ -123,13 +136,13 @@ class PipelineFile(FileModel):
 def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
     """The pipeline of a file's values; UserError with a line for each mistake."""
     file: PipelineFile = checked(PipelineFile, values)
-    defaults = Defaults(file.name, file.bootstrap, folder)
+    defaults = Defaults(file.name, file.bootstrap, folder, file.registry)
     mistakes = Mistakes()
     sources: list[spec.Source] = []
-    files: list[spec.FileSource] = []
+    files: list[spec.FileSource | spec.DatabaseSource] = []
     for name, source in file.sources.items():
         with mistakes.collected("sources", name):
-            if isinstance(source, FileSourceKeys):
+            if isinstance(source, FileSourceKeys | DatabaseSourceKeys):
                 files.append(source.source(name, defaults))
             elif isinstance(source, TopicSourceKeys):
                 sources.append(source.source(name, defaults))
@@ -140,7 +153,7 @@ def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
     sinks: list[spec.Sink] = []
     for number, sink in enumerate(file.sinks):
         with mistakes.collected("sinks", number):
-            sinks.append(sink.sink(file.bootstrap))
+            sinks.append(sink.sink(defaults))
     mistakes.report()
     pipeline = spec.Pipeline(
         file.name,
@@ -154,9 +167,14 @@ def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
         _group_sync(file),
         RestartPolicy(file.restart.attempts, file.restart.backoff, file.restart.backoff_max),
         tuple(files),
+        _lineage(file.lineage),
     )
     _check_names(pipeline)
     return pipeline
+
+
+def _lineage(keys: LineageKeys | None) -> spec.Lineage | None:
+    return None if keys is None else spec.Lineage(keys.namespace, keys.transport)
 
 
 def _group_sync(file: PipelineFile) -> spec.GroupSync | None:

@@ -98,11 +98,15 @@ class IcebergLake:
         if not catalog.table_exists(name):
             catalog.create_namespace_if_not_exists(name.rpartition(".")[0])
             location = Path(local(self._target.path)).resolve()
-            table = catalog.create_table(name, schema, location=f"file://{location}")
-            if self._target.partition_by:
-                with table.update_spec() as update:
-                    for column in self._target.partition_by:
-                        update.add_identity(column)
+            # One commit: a driver that dies never leaves a table without its partitions.
+            with (
+                catalog.create_table_transaction(
+                    name, schema, location=f"file://{location}"
+                ) as transaction,
+                transaction.update_spec() as update,
+            ):
+                for column in self._target.partition_by:
+                    update.add_identity(column)
         return catalog.load_table(name)
 
     def _catalog(self) -> Catalog:

@@ -20,7 +20,7 @@ from ottla.spark import rows
 from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.file_values import load
 from ottla.spark.pipelines.queries import topic_records
-from ottla.spark.pipelines.spec import FileSource, Pipeline, Source, TopicTarget
+from ottla.spark.pipelines.spec import DatabaseSource, FileSource, Pipeline, Source, TopicTarget
 from ottla.spark.pipelines.trial.fixtures import (
     FixtureRecord,
     PipelineTest,
@@ -28,6 +28,7 @@ from ottla.spark.pipelines.trial.fixtures import (
     pipeline_path,
     test_path,
     to_json,
+    without_registry,
 )
 from ottla.spark.pipelines.trial.sample import refused
 from ottla.spark.pipelines.variables import YamlValue
@@ -88,7 +89,7 @@ def run_tests(
     profile: str | None = None,
 ) -> Iterator[Outcome]:
     """Each test of a file, in order; UserError where a file is wrong."""
-    pipeline = yaml_file.open_pipeline(pipeline_path(path), overrides, profile)
+    pipeline = without_registry(yaml_file.open_pipeline(pipeline_path(path), overrides, profile))
     of_tests = test_path(path)
     try:
         tests = parse_tests(load(of_tests).values, pipeline, of_tests.parent)
@@ -99,10 +100,10 @@ def run_tests(
 
 
 def run_test(spark: SparkSession, pipeline: Pipeline, test: PipelineTest) -> Outcome:
-    def read(source: Source | FileSource) -> DataFrame:
+    def read(source: Source | FileSource | DatabaseSource) -> DataFrame:
         return fixture_frame(spark, test.given.get(source.name, []))
 
-    def read_files(source: FileSource) -> DataFrame:
+    def read_files(source: FileSource | DatabaseSource) -> DataFrame:
         if not source.schema:
             raise UserError(f"sources.{source.name}.schema: missing; tests need it")
         return file_rows(read(source), source)
@@ -140,7 +141,7 @@ def fixture_frame(spark: SparkSession, records: Sequence[FixtureRecord]) -> Data
     return spark.createDataFrame(made, rows.schema((*rows.COLUMNS, rows.HEADERS)))
 
 
-def file_rows(records: DataFrame, source: FileSource) -> DataFrame:
+def file_rows(records: DataFrame, source: FileSource | DatabaseSource) -> DataFrame:
     """Rows of a file, given as JSON."""
     from pyspark.sql import functions as F
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.spec import Format, Pipeline
+from ottla.spark.pipelines.spec import Encoding, Format, Pipeline, Sink, Source, TopicTarget
 from ottla.spark.pipelines.variables import YamlValue
 
 SUFFIX: Final = ".test.yaml"
@@ -151,17 +151,49 @@ def _record(item: YamlValue, encode: Callable[[YamlValue], bytes]) -> FixtureRec
     )
 
 
+def without_registry(pipeline: Pipeline) -> Pipeline:
+    """The same pipeline, with values that have no schema's number in front, and sinks whose values
+    are readable. The registry is asked only for schemas that the file does not have."""
+    return replace(
+        pipeline,
+        sources=tuple(_plain_source(source) for source in pipeline.sources),
+        sinks=tuple(_plain_sink(sink) for sink in pipeline.sinks),
+    )
+
+
+def _plain_source(source: Source) -> Source:
+    if source.format.registry is None and source.key is None:
+        return source
+    from ottla.spark.pipelines.decoding.numbered import resolved
+
+    where = f"sources.{source.name}"
+    key = None
+    if source.key is not None:
+        key = replace(resolved(source.key, f"{where}.key"), registry=None)
+    format = replace(resolved(source.format, where), registry=None)
+    return replace(source, format=format, key=key)
+
+
+def _plain_sink(sink: Sink) -> Sink:
+    target = sink.target
+    if not isinstance(target, TopicTarget):
+        return sink
+    value = (target.value.of or "json") if isinstance(target.value, Encoding) else target.value
+    key = target.key.of if isinstance(target.key, Encoding) else target.key
+    return replace(sink, target=replace(target, key=key, value=value))
+
+
 def encoder(format: Format) -> Callable[[YamlValue], bytes]:
     """How a mapping becomes a value of a format."""
     match format.kind:
         case "avro":
             from ottla.spark.pipelines.decoding import avro
 
-            return avro.encoder(format.schema)
+            return avro.encoder(format.schema, format.references)
         case "protobuf":
-            from ottla.spark.pipelines.decoding import protobuf
+            from ottla.spark.pipelines.decoding import numbered, protobuf
 
-            return protobuf.encoder(Path(format.schema).read_bytes(), format.message)
+            return protobuf.encoder(numbered.descriptors(format), format.message)
         case _:
             return lambda row: to_json(row).encode()
 

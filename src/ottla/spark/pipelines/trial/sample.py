@@ -14,7 +14,7 @@ from ottla.model.clock import Clock
 from ottla.spark.offsets import to_json
 from ottla.spark.pipelines import file_sources
 from ottla.spark.pipelines.decoding.formats import REASON, own_columns
-from ottla.spark.pipelines.spec import FileSource, Pipeline, Source
+from ottla.spark.pipelines.spec import DatabaseSource, FileSource, Pipeline, Source
 from ottla.spark.pipelines.trial.read_plan import SourceRange, source_range
 from ottla.spark.pipelines.views import Views
 
@@ -50,7 +50,9 @@ def try_pipeline(
         options = sample_options(source.options, source_range(source, clock), records)
         return spark.read.format("ottla").options(**options).load()
 
-    def read_files(source: FileSource) -> DataFrame:
+    def read_files(source: FileSource | DatabaseSource) -> DataFrame:
+        if isinstance(source, DatabaseSource):
+            return file_sources.frame(spark, source).limit(records)
         return file_sources.frame(spark, replace(source, is_table=True)).limit(records)
 
     views = Views(spark, pipeline, read, read_files)
