@@ -21,6 +21,7 @@ with the same client programs. One file for each promise:
 - `failover`            three brokers: writes after a killed or stopped leader
 - `columns`             records to columns and back
 - `spark_io`            Spark to and from topics, beside its own connector
+- `pipeline_start`      the first batches of a pipeline with six sinks, and what Spark itself needs
 
 And what they stand on: `contenders` (the brokers), `raw` and `frames` (the load driver on bare
 sockets), `crowd` (thousands of conversations on such), `rdkafka` (librdkafka), `java` (Kafka's own

@@ -30,7 +30,7 @@ from ottla.api.api import Api
 from ottla.broker.lifecycle import GC_THRESHOLDS
 from ottla.protocol import wire
 from ottla.testing import Broker
-from tests.asking import CREATE_TOPICS, METADATA, Line
+from tests.raw_requests import CREATE_TOPICS, METADATA, Line
 
 BOUND_MS: Final = 20.0
 SETTINGS: Final = {

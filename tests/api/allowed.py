@@ -21,7 +21,7 @@ from ottla.model.errors import ErrorCode as E
 from ottla.protocol.wire import Call
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
-from tests.api.transacting import transacting
+from tests.api.transaction_requests import transacting
 from tests.fakes.api_side import Caller
 from tests.fakes.control_plane import control_plane
 

@@ -24,7 +24,7 @@ from ottla.api import (
     list_partition_reassignments,
     metadata,
 )
-from ottla.api.config_resources import Kind
+from ottla.api.config_resources import ConfigKind
 from ottla.api.interbroker import (
     alter_partition,
     controlled_shutdown,
@@ -87,7 +87,7 @@ def topics(said: Any) -> object:
     return {one.name: one.error_code for one in said.topics}
 
 
-def described(kind: Kind, name: str) -> dict[str, Any]:
+def described(kind: ConfigKind, name: str) -> dict[str, Any]:
     resource = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
     return {
         "resources": [resource],
@@ -96,7 +96,7 @@ def described(kind: Kind, name: str) -> dict[str, Any]:
     }
 
 
-def altered(kind: Kind, name: str) -> dict[str, Any]:
+def altered(kind: ConfigKind, name: str) -> dict[str, Any]:
     """For both APIs that alter; nothing is."""
     resource = {"resource_type": kind, "resource_name": name, "configs": []}
     return {"resources": [resource], "validate_only": True}
@@ -199,14 +199,14 @@ CASES: Final = (
     ),
     Case(
         describe_configs.API,
-        described(Kind.TOPIC, "t"),
+        described(ConfigKind.TOPIC, "t"),
         result,
         TOPIC_NO,
         ((topic(O.DESCRIBE), TOPIC_NO), (topic(O.DESCRIBE_CONFIGS), E.none)),
     ),
     Case(
         describe_configs.API,
-        described(Kind.BROKER, "1"),
+        described(ConfigKind.BROKER, "1"),
         result,
         CLUSTER_NO,
         ((cluster(O.DESCRIBE_CONFIGS), E.none),),
@@ -214,7 +214,7 @@ CASES: Final = (
     ),
     Case(
         describe_configs.API,
-        described(Kind.BROKER_LOGGER, "1"),
+        described(ConfigKind.BROKER_LOGGER, "1"),
         result,
         CLUSTER_NO,
         ((cluster(O.DESCRIBE_CONFIGS), E.none),),
@@ -222,7 +222,7 @@ CASES: Final = (
     ),
     Case(
         describe_configs.API,
-        described(Kind.GROUP, "g"),
+        described(ConfigKind.GROUP, "g"),
         result,
         GROUP_NO,
         ((group(O.DESCRIBE_CONFIGS), E.none),),
@@ -230,14 +230,14 @@ CASES: Final = (
     ),
     Case(
         alter_configs.API,
-        altered(Kind.TOPIC, "t"),
+        altered(ConfigKind.TOPIC, "t"),
         response,
         TOPIC_NO,
         ((topic(O.ALTER), TOPIC_NO), (topic(O.ALTER_CONFIGS), E.none)),
     ),
     Case(
         alter_configs.API,
-        altered(Kind.BROKER, "1"),
+        altered(ConfigKind.BROKER, "1"),
         response,
         CLUSTER_NO,
         ((cluster(O.ALTER), CLUSTER_NO), (cluster(O.ALTER_CONFIGS), E.none)),
@@ -245,7 +245,7 @@ CASES: Final = (
     ),
     Case(
         incremental_alter_configs.API,
-        altered(Kind.TOPIC, "t"),
+        altered(ConfigKind.TOPIC, "t"),
         response,
         TOPIC_NO,
         ((topic(O.ALTER), TOPIC_NO), (topic(O.ALTER_CONFIGS), E.none)),
@@ -253,7 +253,7 @@ CASES: Final = (
     *(
         Case(
             api,
-            altered(Kind.GROUP, "g"),
+            altered(ConfigKind.GROUP, "g"),
             response,
             GROUP_NO,
             ((group(O.READ), GROUP_NO), (group(O.ALTER_CONFIGS), E.none)),
@@ -263,7 +263,7 @@ CASES: Final = (
     ),
     Case(
         incremental_alter_configs.API,
-        altered(Kind.BROKER_LOGGER, "1"),
+        altered(ConfigKind.BROKER_LOGGER, "1"),
         response,
         CLUSTER_NO,
         ((cluster(O.ALTER), CLUSTER_NO), (cluster(O.ALTER_CONFIGS), E.none)),

@@ -18,7 +18,7 @@ from ottla.api import (
 from ottla.model.errors import ErrorCode as E
 from ottla.security.acl import Operation as O
 from tests.api.allowed import CLUSTER_NO, TOPIC_NO, TXN_NO, Case, cluster, code, first, topic, txn
-from tests.asking import batch, fetch_fields, produce_fields
+from tests.raw_requests import batch, fetch_fields, produce_fields
 
 INTERNAL: Final = "INTERNAL"
 ONE: Final = {"partition_index": 0}

@@ -10,7 +10,7 @@ import pytest
 from ottla.api.acl_rules import read_filter, read_rule, resources, whole
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Kind, Operation, Pattern, Permission
-from tests.api.ruling import EVERYTHING, rule
+from tests.api.acl_requests import EVERYTHING, rule
 
 
 def test_a_rule_is_read_and_said_again() -> None:

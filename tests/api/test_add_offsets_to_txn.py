@@ -8,7 +8,7 @@ from ottla.api.add_offsets_to_txn import API
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TopicPartition
-from tests.api.transacting import ID, transacting
+from tests.api.transaction_requests import ID, transacting
 
 
 @pytest.mark.spec("TXN-35")

@@ -8,7 +8,7 @@ from ottla.api.add_partitions_to_txn import API
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
-from tests.api.transacting import ID, transacting
+from tests.api.transaction_requests import ID, transacting
 from tests.fakes.data_side import TP
 
 E = ErrorCode

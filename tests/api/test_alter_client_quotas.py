@@ -12,7 +12,7 @@ from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity
 from ottla.store.nodes import ConfigNode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.api.topic_fields import topic
 from tests.fakes.control_plane import Node, control_plane, until
 

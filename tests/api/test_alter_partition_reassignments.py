@@ -10,7 +10,7 @@ from ottla.api.alter_partition_reassignments import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane, settle
 
 

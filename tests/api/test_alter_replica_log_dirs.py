@@ -12,7 +12,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from tests.fakes.api_side import Caller, api_side
 from tests.fakes.data_side import TP
-from tests.log.hosting import values
+from tests.log.memory_directories import values
 
 pytestmark = pytest.mark.spec("REP-75")
 

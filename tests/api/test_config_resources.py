@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.api.config_resources import Kind, Resource, answer_each, unsupported
+from ottla.api.config_resources import ConfigKind, Resource, answer_each, unsupported
 from ottla.model.errors import ErrorCode, KafkaError
 
-T, U = Resource(Kind.TOPIC, "t"), Resource(Kind.TOPIC, "u")
+T, U = Resource(ConfigKind.TOPIC, "t"), Resource(ConfigKind.TOPIC, "u")
 
 
 async def test_one_refusal_leaves_the_others_alone() -> None:

@@ -8,8 +8,8 @@ from ottla.api import delete_groups, describe_groups, list_groups
 from ottla.api.consumer_group_describe import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.consuming import beat
-from tests.api.grouping import TOPIC, new_group, open_line, stable, topic_id
+from tests.api.consumer_member import beat
+from tests.api.group_member import TOPIC, new_group, open_line, stable, topic_id
 
 
 @pytest.mark.parametrize("version", API.versions)

@@ -11,9 +11,9 @@ from ottla.api.consumer_group_heartbeat import API
 from ottla.client.admin import Resource
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.consuming import beat
-from tests.api.grouping import commit, new_group, open_line, topic_id
-from tests.asking import create_topics
+from tests.api.consumer_member import beat
+from tests.api.group_member import commit, new_group, open_line, topic_id
+from tests.raw_requests import create_topics
 
 
 @pytest.mark.parametrize("version", API.versions)

@@ -10,8 +10,8 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation
 from ottla.testing import Broker
-from tests.api.ruling import OPEN, created, described, rule
-from tests.asking import Line
+from tests.api.acl_requests import OPEN, created, described, rule
+from tests.raw_requests import Line
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from ottla.api.create_partitions import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import control_plane
 
 

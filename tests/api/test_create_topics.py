@@ -8,7 +8,7 @@ import pytest
 
 from ottla.api.create_topics import API
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.api.topic_fields import topic
 from tests.fakes.control_plane import Node, control_plane
 

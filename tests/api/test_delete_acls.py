@@ -7,8 +7,8 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation
 from ottla.testing import Broker
-from tests.api.ruling import EVERYTHING, OPEN, created, deleted, described, rule
-from tests.asking import Line
+from tests.api.acl_requests import EVERYTHING, OPEN, created, deleted, described, rule
+from tests.raw_requests import Line
 
 
 @pytest.mark.spec("SEC-04")

@@ -7,8 +7,8 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation, Pattern
 from ottla.testing import Broker
-from tests.api.ruling import OPEN, asked, created, described, rule
-from tests.asking import Line
+from tests.api.acl_requests import OPEN, asked, created, described, rule
+from tests.raw_requests import Line
 
 
 @pytest.mark.spec("SEC-04")

@@ -8,7 +8,7 @@ from ottla.api.describe_cluster import API
 from ottla.api.operations import NOT_ASKED
 from ottla.model.errors import ErrorCode
 from tests.api.allowed import ON_CLUSTER
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import control_plane, until
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ottla.api.config_resources import Kind
+from ottla.api.config_resources import ConfigKind
 from ottla.api.describe_configs import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane
 
 
@@ -35,7 +35,9 @@ async def test_a_topics_settings_come_with_where_they_come_from(version: int) ->
         one = await plane.start(1, {"log.retention.ms": "9"})
         new = NewTopic("t", config={"segment.ms": "5"})
         await one.controller.create_topics([new], 5_000)
-        said = await describe(one, Kind.TOPIC, "t", "retention.ms", "segment.ms", version=version)
+        said = await describe(
+            one, ConfigKind.TOPIC, "t", "retention.ms", "segment.ms", version=version
+        )
         assert said.error_message == ""
         entries = {entry.name: entry for entry in said.configs}
         assert sorted(entries) == ["retention.ms", "segment.ms"]
@@ -48,10 +50,10 @@ async def test_everything_is_described_when_nothing_is_named() -> None:
     async with control_plane() as plane:
         one = await plane.start(1)
         await one.controller.create_topics([NewTopic("t")], 5_000)
-        topic = await describe(one, Kind.TOPIC, "t", include_synonyms=False)
+        topic = await describe(one, ConfigKind.TOPIC, "t", include_synonyms=False)
         assert len(topic.configs) > 25
         assert all(entry.synonyms == () for entry in topic.configs)
-        broker = await describe(one, Kind.BROKER, "1", include_documentation=True)
+        broker = await describe(one, ConfigKind.BROKER, "1", include_documentation=True)
         assert len(broker.configs) > 100
         assert all(entry.documentation for entry in broker.configs)
 
@@ -59,10 +61,10 @@ async def test_everything_is_described_when_nothing_is_named() -> None:
 async def test_settings_of_all_brokers_are_only_those_that_were_changed() -> None:
     async with control_plane() as plane:
         one = await plane.start(1)
-        assert (await describe(one, Kind.BROKER, "")).configs == ()
+        assert (await describe(one, ConfigKind.BROKER, "")).configs == ()
         changed = {"min.insync.replicas": "2"}
         await one.shared.configs.change_broker(None, lambda _: changed)
-        (entry,) = (await describe(one, Kind.BROKER, "")).configs
+        (entry,) = (await describe(one, ConfigKind.BROKER, "")).configs
         assert (entry.name, entry.value, entry.config_source) == ("min.insync.replicas", "2", 3)
 
 
@@ -71,18 +73,18 @@ async def test_a_groups_settings_come_from_it_or_from_the_broker() -> None:
         one = await plane.start(1)
         changed = {"consumer.session.timeout.ms": "50000"}
         await one.shared.configs.change_group("g", lambda _: changed)
-        entries = (await describe(one, Kind.GROUP, "g")).configs
+        entries = (await describe(one, ConfigKind.GROUP, "g")).configs
         assert [(entry.name, entry.value, entry.config_source) for entry in entries] == [
             ("consumer.heartbeat.interval.ms", "5000", 5),
             ("consumer.session.timeout.ms", "50000", 8),
         ]
-        assert len((await describe(one, Kind.GROUP, "nobody")).configs) == 2
+        assert len((await describe(one, ConfigKind.GROUP, "nobody")).configs) == 2
 
 
 async def test_loggers_have_levels() -> None:
     async with control_plane() as plane:
         one = await plane.start(1)
-        said = await describe(one, Kind.BROKER_LOGGER, "1", "ottla.controller.runtime.loop")
+        said = await describe(one, ConfigKind.BROKER_LOGGER, "1", "ottla.controller.runtime.loop")
         (entry,) = said.configs
         assert (entry.name, entry.config_source) == ("ottla.controller.runtime.loop", 6)
         assert entry.value in {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
@@ -91,12 +93,12 @@ async def test_loggers_have_levels() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "code"),
     [
-        (Kind.TOPIC, "missing", ErrorCode.unknown_topic_or_partition),
-        (Kind.TOPIC, "a/b", ErrorCode.invalid_topic_exception),
-        (Kind.BROKER, "7", ErrorCode.invalid_request),
-        (Kind.BROKER, "one", ErrorCode.invalid_request),
-        (Kind.BROKER_LOGGER, "", ErrorCode.invalid_request),
-        (Kind.GROUP, "", ErrorCode.invalid_request),
+        (ConfigKind.TOPIC, "missing", ErrorCode.unknown_topic_or_partition),
+        (ConfigKind.TOPIC, "a/b", ErrorCode.invalid_topic_exception),
+        (ConfigKind.BROKER, "7", ErrorCode.invalid_request),
+        (ConfigKind.BROKER, "one", ErrorCode.invalid_request),
+        (ConfigKind.BROKER_LOGGER, "", ErrorCode.invalid_request),
+        (ConfigKind.GROUP, "", ErrorCode.invalid_request),
         (99, "x", ErrorCode.invalid_request),
     ],
 )

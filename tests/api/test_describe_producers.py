@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.api.describe_producers import API
 from ottla.model.errors import ErrorCode
-from tests.api.transacting import transacting
+from tests.api.transaction_requests import transacting
 from tests.fakes.data_side import TP
 
 

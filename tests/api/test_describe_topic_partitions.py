@@ -12,7 +12,7 @@ from ottla.api.describe_topic_partitions import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
 from tests.api.allowed import ON_TOPIC
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane
 
 

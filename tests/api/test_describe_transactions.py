@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.api.describe_transactions import API
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
-from tests.api.transacting import ID, transacting
+from tests.api.transaction_requests import ID, transacting
 from tests.fakes.data_side import TP
 
 

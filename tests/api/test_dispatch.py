@@ -21,9 +21,9 @@ from ottla.net.request_slot import RequestSlot
 from ottla.protocol import wire
 from ottla.protocol.wire import Call
 from ottla.store.port import SessionExpired, StoreUnavailable
-from tests.asking import batch
 from tests.fakes.api_side import ApiSide, Caller, api_side
 from tests.fakes.data_side import TP
+from tests.raw_requests import batch
 
 KEY = describe_cluster.API.key
 ASK: dict[str, Any] = {

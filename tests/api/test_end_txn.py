@@ -8,7 +8,7 @@ from ottla.api.end_txn import API
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId
-from tests.api.transacting import transacting
+from tests.api.transaction_requests import transacting
 
 E = ErrorCode
 

@@ -7,7 +7,7 @@ import pytest
 from ottla.api.find_coordinator import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.asking import METADATA, Line
+from tests.raw_requests import METADATA, Line
 
 NEWEST = API.versions[-1]
 

@@ -6,8 +6,8 @@ import pytest
 
 from ottla.api.init_producer_id import API
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
-from tests.api.transacting import transacting
+from tests.api.handler_client import ask
+from tests.api.transaction_requests import transacting
 from tests.fakes.control_plane import control_plane
 
 ASKED = {"transactional_id": None, "transaction_timeout": 60_000}

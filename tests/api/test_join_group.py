@@ -9,7 +9,7 @@ import pytest
 from ottla.api.join_group import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import join, joined, new_group, open_line
+from tests.api.group_member import join, joined, new_group, open_line
 
 
 @pytest.mark.spec("GRP-15", "GRP-28")

@@ -9,8 +9,8 @@ import pytest
 from ottla.api.leave_group import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import new_group, open_line, stable
-from tests.asking import Line
+from tests.api.group_member import new_group, open_line, stable
+from tests.raw_requests import Line
 
 
 def leave(line: Line, version: int, group: str, member: str) -> Any:

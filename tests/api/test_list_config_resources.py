@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ottla.api.config_resources import Kind
+from ottla.api.config_resources import ConfigKind
 from ottla.api.list_config_resources import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import control_plane
 
 
@@ -16,8 +16,12 @@ async def test_topics_and_brokers_are_listed_all_or_by_type() -> None:
         await one.controller.create_topics([NewTopic("t")], 5_000)
         said = await ask(one, API, {"resource_types": []})
         listed = {(r.resource_type, r.resource_name) for r in said.config_resources}
-        assert listed == {(Kind.TOPIC, "t"), (Kind.BROKER, "1"), (Kind.BROKER_LOGGER, "1")}
-        said = await ask(one, API, {"resource_types": [Kind.TOPIC]})
+        assert listed == {
+            (ConfigKind.TOPIC, "t"),
+            (ConfigKind.BROKER, "1"),
+            (ConfigKind.BROKER_LOGGER, "1"),
+        }
+        said = await ask(one, API, {"resource_types": [ConfigKind.TOPIC]})
         assert [r.resource_name for r in said.config_resources] == ["t"]
 
 
@@ -27,7 +31,7 @@ async def test_groups_are_listed_that_have_settings_of_their_own() -> None:
         changed = {"consumer.session.timeout.ms": "50000"}
         for name in ("h", "g"):
             await one.shared.configs.change_group(name, lambda _: changed)
-        said = await ask(one, API, {"resource_types": [Kind.GROUP]})
+        said = await ask(one, API, {"resource_types": [ConfigKind.GROUP]})
         assert [r.resource_name for r in said.config_resources] == ["g", "h"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from ottla.api.list_groups import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import commit, new_group, open_line, stable
+from tests.api.group_member import commit, new_group, open_line, stable
 
 
 @pytest.mark.spec("GRP-14")

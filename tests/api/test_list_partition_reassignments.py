@@ -8,7 +8,7 @@ from ottla.api.list_partition_reassignments import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import control_plane, settle
 
 

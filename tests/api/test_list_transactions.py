@@ -8,7 +8,7 @@ import pytest
 
 from ottla.api.list_transactions import API
 from ottla.model.errors import ErrorCode
-from tests.api.transacting import ID, transacting
+from tests.api.transaction_requests import ID, transacting
 
 
 @pytest.mark.parametrize(

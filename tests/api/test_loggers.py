@@ -7,11 +7,11 @@ import logging
 import pytest
 
 from ottla.api import loggers
-from ottla.config.changes import Alteration, Operation
+from ottla.config.changes import Alteration, AlterOperation
 from ottla.model.errors import ErrorCode, KafkaError
 
 NAME = "ottla.tests.loggers"
-SET, DELETE, APPEND, _ = Operation
+SET, DELETE, APPEND, _ = AlterOperation
 
 
 @pytest.fixture

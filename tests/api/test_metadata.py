@@ -21,7 +21,7 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from tests.api.allowed import ON_CLUSTER, ON_TOPIC
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane, until
 
 

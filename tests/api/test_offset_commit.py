@@ -10,7 +10,7 @@ import pytest
 from ottla.api.offset_commit import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import commit, new_group, open_line, stable, topic_id
+from tests.api.group_member import commit, new_group, open_line, stable, topic_id
 
 
 @pytest.mark.spec("GRP-60", "GRP-61", "GRP-64")

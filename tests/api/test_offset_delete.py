@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.api.offset_delete import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import TOPIC, commit, new_group, open_line
+from tests.api.group_member import TOPIC, commit, new_group, open_line
 
 
 def test_offsets_are_forgotten_and_what_is_not_there_is_refused(ottla_broker: Broker) -> None:

@@ -10,8 +10,8 @@ import pytest
 from ottla.api.offset_fetch import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import TOPIC, commit, new_group, open_line, topic_id
-from tests.asking import DELETE_TOPICS, Line, create_topics
+from tests.api.group_member import TOPIC, commit, new_group, open_line, topic_id
+from tests.raw_requests import DELETE_TOPICS, Line, create_topics
 
 
 def fetch(line: Line, version: int, group: str, *, all_of_them: bool = False) -> Any:

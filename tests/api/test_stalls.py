@@ -24,7 +24,7 @@ from benchmarks.stalls import BROKER_THREAD, SETTINGS, framed, prepare, warm
 from ottla.api import APIS
 from ottla.api.api import Api
 from ottla.testing import Broker
-from tests.asking import Line
+from tests.raw_requests import Line
 
 CALLS_MAX: Final = 90_000
 TOPICS: Final = 10

@@ -7,7 +7,7 @@ import pytest
 from ottla.api.sync_group import API
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import joined, new_group, open_line, sync
+from tests.api.group_member import joined, new_group, open_line, sync
 
 
 @pytest.mark.spec("GRP-41")

@@ -12,9 +12,9 @@ from ottla.api.fast_path.produce import FastProduce
 from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity
-from tests.asking import fetch_fields
 from tests.fakes.api_side import ApiSide, api_side
 from tests.fakes.data_side import ME, OTHER, values_of
+from tests.raw_requests import fetch_fields
 
 LONG = bytes(1000)
 

@@ -8,7 +8,7 @@ from ottla.api.txn_offset_commit import API
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
-from tests.api.transacting import ID, Asker, transacting
+from tests.api.transaction_requests import ID, Asker, transacting
 from tests.fakes.data_side import TP
 
 E = ErrorCode

@@ -7,7 +7,7 @@ import pytest
 from ottla.api.write_txn_markers import API
 from ottla.coordinator.txn.state import Producer
 from ottla.model.errors import ErrorCode
-from tests.api.transacting import Asker, transacting
+from tests.api.transaction_requests import Asker, transacting
 from tests.fakes.data_side import TP
 
 E = ErrorCode

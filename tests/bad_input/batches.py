@@ -17,7 +17,7 @@ from ottla.protocol.records.batch import HEADER, HEADER_SIZE, BatchHeader, build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.header import OVERHEAD
 from ottla.protocol.records.record import NewRecord, encode_record, encode_varint
-from tests.asking import NOW_MS, batch
+from tests.raw_requests import NOW_MS, batch
 
 CORRUPT: Final = ErrorCode.corrupt_message
 INVALID: Final = ErrorCode.invalid_record

@@ -18,7 +18,7 @@ from ottla.broker.app import App
 from ottla.broker.environment import Environment
 from ottla.model.clock import MonoMs, SystemClock
 from ottla.testing import Broker
-from tests.asking import Line, create_topics
+from tests.raw_requests import Line, create_topics
 
 SETTINGS = {
     "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",

@@ -11,7 +11,7 @@ import time
 from typing import Any, Final, NamedTuple
 
 from ottla.model.errors import ErrorCode
-from tests.asking import INIT_PRODUCER_ID, PRODUCE, Line, batch, produce_fields
+from tests.raw_requests import INIT_PRODUCER_ID, PRODUCE, Line, batch, produce_fields
 
 FIND_COORDINATOR: Final = 10
 ADD_PARTITIONS: Final = 24

@@ -18,9 +18,9 @@ import pytest
 from ottla.model.errors import ErrorCode, UserError
 from ottla.security.sasl.key_sets import READ_MAX_BYTES, read_address
 from ottla.testing import Broker
-from tests.asking import API_VERSIONS, FETCH, METADATA, PRODUCE, Line
 from tests.bad_input.conftest import BrokerOnClock
-from tests.bad_input.test_wire import Lines, framed, plain, tagged
+from tests.bad_input.raw_frames import Lines, framed, plain, tagged
+from tests.raw_requests import API_VERSIONS, FETCH, METADATA, PRODUCE, Line
 
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from tests.asking import batch
+from tests.raw_requests import batch
 
 WRONG: Final[dict[str, tuple[list[str], str]]] = {
     "not a number": (["num.partitions=many"], "num.partitions"),

@@ -9,8 +9,8 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.api.grouping import commit, join, joined, new_group, open_line, stable, sync
-from tests.asking import Line
+from tests.api.group_member import commit, join, joined, new_group, open_line, stable, sync
+from tests.raw_requests import Line
 
 E = ErrorCode
 HEARTBEAT: Final = 12

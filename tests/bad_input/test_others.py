@@ -9,8 +9,9 @@ import pytest
 
 from ottla.api import APIS
 from ottla.model.errors import ErrorCode
-from ottla.protocol.schema import Kind, fields_of, message
-from tests.asking import (
+from ottla.protocol.schema import MessageKind, fields_of, message
+from tests.bad_input.conftest import MakeTopic
+from tests.raw_requests import (
     CREATE_TOPICS,
     DELETE_TOPICS,
     FETCH,
@@ -23,7 +24,6 @@ from tests.asking import (
     fetched,
     produced,
 )
-from tests.bad_input.conftest import MakeTopic
 
 Lines = Callable[[], list[str]]
 CREATE_PARTITIONS: Final = 37
@@ -314,7 +314,7 @@ BETWEEN_BROKERS: Final = [api for api in APIS if api.between_brokers]
 def test_what_only_a_broker_may_ask_is_refused_to_clients(line: Line, api: Any) -> None:
     """31, whatever the message says; CLUSTER_AUTHORIZATION_FAILED."""
     version = api.versions[-1]
-    entity = message(api.key, version, Kind.REQUEST)
+    entity = message(api.key, version, MessageKind.REQUEST)
     fields = {field.name: field.neutral() for field in fields_of(entity)}
     reply = line.ask(api.key, version, **fields)
     assert reply.error_code is ErrorCode.cluster_authorization_failed

@@ -10,7 +10,9 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from ottla.protocol.records.compression import Codec
-from tests.asking import (
+from tests.bad_input.batches import DAMAGED, bomb, packed, record, without_key
+from tests.bad_input.conftest import MakeTopic
+from tests.raw_requests import (
     INIT_PRODUCER_ID,
     PRODUCE,
     Line,
@@ -20,8 +22,6 @@ from tests.asking import (
     produce_fields,
     produced,
 )
-from tests.bad_input.batches import DAMAGED, bomb, packed, record, without_key
-from tests.bad_input.conftest import MakeTopic
 
 Lines = Callable[[], list[str]]
 OUT_OF_ORDER = ErrorCode.out_of_order_sequence_number

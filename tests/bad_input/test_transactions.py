@@ -8,7 +8,6 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.asking import FETCH, Line, batch, fetch_fields, produced
 from tests.bad_input.conftest import MakeTopic
 from tests.bad_input.producers import (
     ADD_OFFSETS,
@@ -25,6 +24,7 @@ from tests.bad_input.producers import (
     write,
 )
 from tests.fakes.committed_reader import committed_values
+from tests.raw_requests import FETCH, Line, batch, fetch_fields, produced
 
 E = ErrorCode
 both_versions = pytest.mark.parametrize("version", VERSIONS)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 import struct
 import time
-from collections.abc import Callable
 from typing import Final
 
 import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
-from tests.asking import (
+from tests.bad_input.conftest import BrokerOnClock, MakeTopic
+from tests.bad_input.raw_frames import Lines, framed, plain, tagged
+from tests.raw_requests import (
     API_VERSIONS,
     FETCH,
     METADATA,
@@ -25,27 +26,11 @@ from tests.asking import (
     fetch_fields,
     produced,
 )
-from tests.bad_input.conftest import BrokerOnClock, MakeTopic
 
-Lines = Callable[[], list[str]]
 MOST: Final = b"\x7f\xff\xff\xff"
 MANY: Final = (2_000_000).to_bytes(4, "big")
 SIX_BYTES: Final = b"\xff\xff\xff\xff\xff\x01"
 COMPACT_MOST: Final = b"\xff\xff\xff\xff\x07"
-
-
-def framed(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
-
-
-def plain(key: int, version: int, body: bytes = b"", client: bytes = b"\0\1c") -> bytes:
-    """A request whose header has no tagged fields."""
-    return framed(struct.pack(">hhi", key, version, 7) + client + body)
-
-
-def tagged(key: int, version: int, body: bytes, tags: bytes = b"\0") -> bytes:
-    """A request whose header has tagged fields."""
-    return plain(key, version, tags + body)
 
 
 TLS_HELLO: Final = bytes.fromhex("16030100c8010000c40303") + bytes(190)

@@ -11,9 +11,9 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 from ottla.testing import Broker
-from tests.api.consuming import beat
-from tests.api.ruling import AUTHORIZER, OPEN, asked, created, rule
-from tests.asking import INIT_PRODUCER_ID, Line, batch, create_topics, produced
+from tests.api.acl_requests import AUTHORIZER, OPEN, asked, created, rule
+from tests.api.consumer_member import beat
+from tests.raw_requests import INIT_PRODUCER_ID, Line, batch, create_topics, produced
 
 FIND_COORDINATOR: Final = 10
 NOT_THERE_YET: Final = (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress)

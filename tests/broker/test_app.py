@@ -22,8 +22,8 @@ from ottla.log.files import RealDisk
 from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError
 from ottla.store.embedded import EmbeddedStore
-from tests.asking import FETCH, Line, batch, create_topics, fetch_fields, fetched, produced
 from tests.fakes.inline_pool import InlinePool
+from tests.raw_requests import FETCH, Line, batch, create_topics, fetch_fields, fetched, produced
 
 FREE = "PLAINTEXT://127.0.0.1:0"
 

@@ -7,7 +7,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +19,13 @@ from ottla.net.tls import connection as tls_connection
 from ottla.protocol import wire
 from ottla.security.tls.authority import Issued, issue
 from ottla.testing import Broker
-from tests.asking import API_VERSIONS, PRODUCE, Line, batch, create_topics, produce_fields
+from tests.cluster.process import wait_for
 from tests.fakes.certificates import HOSTS, certificates, client_context
+from tests.raw_requests import API_VERSIONS, PRODUCE, Line, batch, create_topics, produce_fields
 from tools.nodes import free_ports
 
 CLIENTS: Final = 6
 REPLACEMENTS: Final = 3
-TAKES_EFFECT_S: Final = 20.0
 
 
 @contextlib.contextmanager
@@ -113,14 +113,17 @@ def test_certificates_are_replaced_under_load_and_no_connection_is_lost(tmp_path
                 write(store, issue(made.authority, "broker", now_s, hosts=HOSTS))
                 some = {"log.cleaner.backoff.ms": str(15_000 + number)}  # files are looked at, too
                 admin.incremental_alter_configs({Resource.broker(0): some}).all()
-                until(lambda: serial_number(port, context) not in shown)
+                wait_for(
+                    lambda: serial_number(port, context) not in shown, what="the new certificate"
+                )
                 shown.add(serial_number(port, context))
                 done = [worker.acknowledged for worker in workers]
-                until(
+                wait_for(
                     lambda done=done: all(  # type: ignore[misc]
                         worker.acknowledged > before or worker.failure is not None
                         for worker, before in zip(workers, done, strict=True)
-                    )
+                    ),
+                    what="every client to go on",
                 )
         finally:
             for worker in workers:
@@ -153,10 +156,3 @@ def test_handshakes_are_computed_on_threads_of_their_own(
     assert len(names) >= 20
     assert {name.rpartition("_")[0] for name in names} == {"ottla-tls"}
     assert len(set(names)) <= 2
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TAKES_EFFECT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not take effect in time"
-        time.sleep(0.05)

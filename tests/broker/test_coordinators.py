@@ -10,7 +10,7 @@ from ottla.api import join_group
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from ottla.testing import Broker
-from tests.api.grouping import new_group, open_line, stable
+from tests.api.group_member import new_group, open_line, stable
 
 
 @pytest.mark.spec("GRP-78")

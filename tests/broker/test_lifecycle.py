@@ -15,7 +15,15 @@ from pathlib import Path
 import pytest
 
 from ottla.log.directories.directory import CLEAN_SHUTDOWN
-from tests.asking import PRODUCE, Line, batch, create_topics, fetched, produce_fields, produced
+from tests.raw_requests import (
+    PRODUCE,
+    Line,
+    batch,
+    create_topics,
+    fetched,
+    produce_fields,
+    produced,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import sys; from ottla.broker.lifecycle import run; sys.exit(run(eval(sys.argv[1])))"

@@ -21,9 +21,9 @@ from ottla.net.limits import NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.testing import Broker
-from tests.asking import Line
 from tests.net.frames import numbers_in, request
 from tests.net.rig import echo
+from tests.raw_requests import Line
 
 MAP = "PLAINTEXT:PLAINTEXT,IN:PLAINTEXT,OUT:PLAINTEXT"
 HERE = "127.0.0.1"

@@ -11,7 +11,7 @@ from ottla.model.errors import ErrorCode
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.header import read_header
 from ottla.testing import Broker
-from tests.asking import FETCH, Line, batch, create_topics, fetch_fields, fetched, produced
+from tests.raw_requests import FETCH, Line, batch, create_topics, fetch_fields, fetched, produced
 
 ALTER: int = 44
 TOPIC, BROKER = 2, 4

@@ -9,7 +9,7 @@ import pytest
 from ottla.broker.log_tasks import close
 from ottla.model.ids import TopicPartition
 from tests.broker.log_directories import filled, loaded, opened, two_threads
-from tests.log.hosting import values, write
+from tests.log.memory_directories import values, write
 
 PARTITIONS = 70
 

@@ -14,7 +14,7 @@ from ottla.model.ids import TopicPartition
 from tests.broker.log_directories import filled, loaded, opened, two_threads
 from tests.fakes.data_side import TP, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.hosting import values
+from tests.log.memory_directories import values
 
 
 @pytest.mark.spec("LOG-35")

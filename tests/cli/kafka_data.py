@@ -11,7 +11,7 @@ from ottla.log.files import RealDisk
 from ottla.log.recovery.startup_scan import StartupScan
 from ottla.model.ids import BrokerId, TopicPartition
 from tests.fakes.manual_time import ManualClock
-from tests.log.hosting import CONFIG, write
+from tests.log.memory_directories import CONFIG, write
 
 TOPIC_ID = UUID(int=77)
 

@@ -38,6 +38,7 @@ WORDS = {  # what a command needs before it would try a connection
     "transactions describe": ("x",),
 }
 LOCAL = {"adopt", "kafka-commands", "log", "pipeline", "profile", "reassign execute"}
+LOCAL |= {"reassign cancel"}
 LOCAL |= {"metadata", "zookeeper", "reassign verify", "certs"}
 LOCAL |= {"cluster start", "cluster status", "cluster stop"}
 LOCAL |= {"users add", "users remove", "tokens expire", "tokens renew"}  # they ask or read first

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ottla.testing import Broker
-from tests.asking import Line, batch, produced
 from tests.cli.ottla_program import Run
 from tests.cli.terminal import on_a_terminal
+from tests.raw_requests import Line, batch, produced
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import ottla
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
 from tests.cli.transactions.conftest import Begin, begin, stuck  # noqa: F401 - fixtures
-from tests.client.admin.hanging import leave_hanging
+from tests.client.admin.hanging_transaction import leave_hanging
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ OF_CLUSTERS = {
     ("metadata", "export"),
     ("metadata", "import"),
     ("metadata", "move"),
+    ("reassign", "cancel"),
     ("tokens", "create"),
     ("tokens", "expire"),
     ("tokens", "list"),

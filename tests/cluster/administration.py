@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 
 from ottla.log.directories.names import DirectoryKind, parse
 from ottla.model.errors import ErrorCode
-from tests.asking import METADATA, Line
 from tests.cluster.load import connection
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.cluster.three_brokers import IDS, ThreeBrokers
+from tests.raw_requests import METADATA, Line
 
 FIND_COORDINATOR: Final = 10
 ALTER_REASSIGNMENTS: Final = 45

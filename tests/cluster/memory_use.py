@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from ottla.model.errors import ErrorCode
-from tests.asking import Line, batch, produced
 from tests.cluster.process import BrokerProcess, wait_for
+from tests.raw_requests import Line, batch, produced
 
 
 def rss_after_first_record(broker: BrokerProcess, topic: str = "t") -> int:

@@ -16,8 +16,8 @@ from typing import Any, Final
 import ottla
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from tests.asking import Line
 from tests.cluster.process import wait_for
+from tests.raw_requests import Line
 
 OFFSET_COMMIT: Final = 8
 FIND_COORDINATOR: Final = 10

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ottla.security.tls.authority import issue, make_authority
-from tests.asking import Line
 from tests.cluster.load import Bootstrap
+from tests.raw_requests import Line
 from tests.store.zookeeper_server import Ensemble, zookeeper_ensemble
 
 DIGEST: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -84,6 +84,11 @@ class ClusterSecurity:
             "security.inter.broker.protocol": "SASL_SSL",
             **self.in_force,
         }
+
+    @property
+    def as_open_as_before(self) -> dict[str, str]:
+        """Rules that let those without a login do everything, brokers among them."""
+        return {**self.in_force, "super.users": f"User:{BROKER};User:{CLIENT};User:ANONYMOUS"}
 
     @property
     def in_force(self) -> dict[str, str]:

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from ottla.model.errors import ErrorCode
-from tests.asking import LIST_OFFSETS, Line, batch, create_topics, fetched, produced
 from tests.cluster.load import create_topic, produce, values
 from tests.cluster.process import BrokerProcess
+from tests.raw_requests import LIST_OFFSETS, Line, batch, create_topics, fetched, produced
 
 NAMES: Final = [f"n-{number}" for number in range(200)]
 SMALL_SEGMENTS: Final = {"internal.segment.bytes": "20000"}

@@ -14,7 +14,10 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
-from tests.asking import (
+from tests.cluster.file_systems import as_root, fill, tmpfs
+from tests.cluster.load import create_topic, produce, values
+from tests.cluster.process import BrokerProcess, Ended, wait_for
+from tests.raw_requests import (
     CREATE_TOPICS,
     METADATA,
     PRODUCE,
@@ -25,9 +28,6 @@ from tests.asking import (
     produce_fields,
     produced,
 )
-from tests.cluster.file_systems import as_root, fill, tmpfs
-from tests.cluster.load import create_topic, produce, values
-from tests.cluster.process import BrokerProcess, Ended, wait_for
 
 NO_MORE = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
 FAILED = ErrorCode.kafka_storage_error

@@ -15,9 +15,9 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from ottla.protocol.records.compression import Codec
-from tests.asking import PRODUCE, Line, batch, create_topics, fetched, produce_fields
 from tests.bad_input.batches import DAMAGED, packed, record
 from tests.cluster.process import BrokerProcess
+from tests.raw_requests import PRODUCE, Line, batch, create_topics, fetched, produce_fields
 
 VERSION: Final = 9
 RECORD_BY_RECORD: Final = (

@@ -18,12 +18,12 @@ import pytest
 
 from ottla.model.errors import Disconnect
 from ottla.protocol import wire
-from tests.api.ruling import OPEN
-from tests.asking import METADATA, Line, batch, create_topics, produced
+from tests.api.acl_requests import OPEN
 from tests.cluster.load import create_topic, produce, values
 from tests.cluster.process import BrokerProcess
 from tests.fuzz.mutations import mutated
 from tests.fuzz.requests import Requests
+from tests.raw_requests import METADATA, Line, batch, create_topics, produced
 
 CONNECTIONS = 12
 PATIENCE_S = 0.25

@@ -19,7 +19,11 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
-from tests.asking import (
+from tests.bad_input.batches import packed
+from tests.cluster.load import create_topic, produce, value_of, values
+from tests.cluster.memory_use import rss_after_first_record
+from tests.cluster.process import BrokerProcess, wait_for
+from tests.raw_requests import (
     API_VERSIONS,
     FETCH,
     METADATA,
@@ -31,10 +35,6 @@ from tests.asking import (
     produce_fields,
     produced,
 )
-from tests.bad_input.batches import packed
-from tests.cluster.load import create_topic, produce, value_of, values
-from tests.cluster.memory_use import rss_after_first_record
-from tests.cluster.process import BrokerProcess, wait_for
 
 MIB = 1 << 20
 SLOW_MS = 250

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import ottla
+from ottla.client.admin import Resource
 from tests.cluster.process import wait_for
 
 
@@ -171,3 +172,40 @@ def test_a_broker_is_decommissioned_if_that_is_safe_and_no_record_is_lost(
             what="every partition to be whole",
         )
     assert_sent(bootstrap, "orders", 1_000)
+
+
+@pytest.mark.spec("TOOL-16")
+def test_a_move_says_how_much_is_left_and_can_be_cancelled(bootstrap: str, tmp_path: Path) -> None:
+    topic, plan = "moved", tmp_path / "plan.json"
+    succeeded("topics", "create", topic, "--partitions", 1, "-r", 1, "-b", bootstrap)
+    with ottla.Producer(bootstrap_servers=bootstrap) as producer:
+        for _ in range(30):
+            producer.send(topic, os.urandom(100_000))
+        producer.flush()
+    with ottla.Admin(bootstrap_servers=bootstrap) as admin:
+        [home] = admin.describe_topic(topic).partitions[0].replicas
+        slow = {"leader.replication.throttled.rate": "20000"}
+        admin.incremental_alter_configs(
+            {
+                Resource.topic(topic): {"leader.replication.throttled.replicas": "*"},
+                Resource.broker(home): slow,
+            }
+        ).all()
+        other = (home + 1) % 3
+        plan.write_text(succeeded("reassign", "plan", topic, "--brokers", other, "-b", bootstrap))
+        assert "begun: 1 of 1, 3.0 MB to copy" in succeeded(
+            "reassign", "execute", plan, "-b", bootstrap
+        )
+        moving = run("reassign", "verify", plan, "-b", bootstrap)
+        assert moving.returncode == 1
+        assert "1 partitions still move" in moving.stderr
+        assert "MB to copy" in moving.stderr
+        said = succeeded("reassign", "cancel", plan, "-b", bootstrap)
+        assert said == "cancelled: 1 of 1\n"
+        wait_for(
+            lambda: admin.describe_topic(topic).partitions[0].replicas == (home,), 30, "its replica"
+        )
+        admin.incremental_alter_configs({Resource.broker(home): dict.fromkeys(slow)}).all()
+    done = succeeded("reassign", "execute", plan, "--wait", 60, "-b", bootstrap)
+    assert done.endswith("moved: 1 of 1\n")
+    assert "done" in succeeded("reassign", "verify", plan, "-b", bootstrap)

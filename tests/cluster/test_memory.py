@@ -18,9 +18,9 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
-from tests.asking import PRODUCE, Line, batch, create_topics, produced
 from tests.cluster.memory_use import rss_after_first_record
 from tests.cluster.process import BrokerProcess, wait_for
+from tests.raw_requests import PRODUCE, Line, batch, create_topics, produced
 
 MIB = 1 << 20
 OFFSET_COMMIT, JOIN_GROUP, FIND_COORDINATOR = 8, 11, 10

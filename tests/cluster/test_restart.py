@@ -12,8 +12,10 @@ import ottla
 from ottla.client.admin import Resource
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation
-from tests.api.ruling import OPEN, created, described, rule
-from tests.asking import (
+from tests.api.acl_requests import OPEN, created, described, rule
+from tests.cluster.load import create_topic, produce, values
+from tests.cluster.process import BrokerProcess, Ended
+from tests.raw_requests import (
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
     METADATA,
@@ -22,8 +24,6 @@ from tests.asking import (
     create_topics,
     produced,
 )
-from tests.cluster.load import create_topic, produce, values
-from tests.cluster.process import BrokerProcess, Ended
 
 DESCRIBE_CONFIGS = 32
 DELETE_RECORDS = 21

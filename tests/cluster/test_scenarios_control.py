@@ -15,7 +15,6 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ottla.model.errors import ErrorCode
-from tests.asking import Line
 from tests.cluster.administration import (
     is_reassigning,
     reassign,
@@ -27,6 +26,7 @@ from tests.cluster.load import IMPATIENT, SOON, create_topic, produce, values, w
 from tests.cluster.process import wait_for
 from tests.cluster.shared_cluster import SharedCluster
 from tests.cluster.three_brokers import IDS, SESSION_MS, ThreeBrokers
+from tests.raw_requests import Line
 from tests.store.zookeeper_server import Ensemble
 
 LEADER_AND_ISR = 4

@@ -14,7 +14,6 @@ from confluent_kafka import Consumer, Producer
 
 from ottla.model.errors import ErrorCode
 from ottla.testing.history import Poll, Send, check
-from tests.asking import Line
 from tests.bad_input.producers import Who, begun, end, ended, write
 from tests.cluster.administration import GROUP, coordinator_of, wait_for_coordinator
 from tests.cluster.grouped import members, read_by
@@ -24,6 +23,7 @@ from tests.cluster.shared_cluster import SharedCluster
 from tests.cluster.three_brokers import ThreeBrokers, name_of
 from tests.cluster.transacting import Ground, Topic
 from tests.cluster.transaction_readers import Watcher, offset_reader
+from tests.raw_requests import Line
 
 # Groups
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import ErrorCode
-from tests.asking import PRODUCE, Line, batch, produce_fields
 from tests.cluster.load import IMPATIENT, Load, produce, values, wait_for_progress
 from tests.cluster.process import wait_for
 from tests.cluster.shared_cluster import SharedCluster
 from tests.cluster.three_brokers import IDS, SESSION_MS, ThreeBrokers
+from tests.raw_requests import PRODUCE, Line, batch, produce_fields
 from tests.store.zookeeper_server import Ensemble
 
 TOPIC = "load"

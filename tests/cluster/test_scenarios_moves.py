@@ -12,7 +12,6 @@ import pytest
 import ottla
 from ottla.client.admin import Resource
 from ottla.model.errors import ErrorCode
-from tests.asking import FETCH, Line, fetch_fields
 from tests.cluster.administration import (
     delete_topic,
     is_reassigning,
@@ -25,6 +24,7 @@ from tests.cluster.load import IMPATIENT, create_topic, produce, values, wait_fo
 from tests.cluster.process import wait_for
 from tests.cluster.shared_cluster import SharedCluster
 from tests.cluster.three_brokers import IDS, ThreeBrokers
+from tests.raw_requests import FETCH, Line, fetch_fields
 
 
 @pytest.mark.spec("REP-73")

@@ -83,6 +83,6 @@ def open_second_listeners(cluster: ThreeBrokers, security: ClusterSecurity) -> l
     for id, broker in cluster.brokers.items():
         address = f"{host_of(id)}:{free_ports(1, host_of(id))[0]}"
         broker.listeners.append(f"SASL_SSL://{address}")
-        broker.settings |= security.of_listener
+        broker.settings |= security.of_listener | security.as_open_as_before
         addresses.append(address)
     return addresses

@@ -12,7 +12,6 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ottla.model.errors import ErrorCode as E
 from ottla.testing.history import Event, Fault, Pipe, Send, check
-from tests.asking import FETCH, Line, fetch_fields
 from tests.bad_input.producers import begun, end, ended, init, opened
 from tests.cluster.load import Load, create_topic
 from tests.cluster.process import BrokerProcess, wait_for
@@ -25,6 +24,7 @@ from tests.cluster.transaction_readers import (
     read_finally,
 )
 from tests.fakes.committed_reader import committed_values
+from tests.raw_requests import FETCH, Line, fetch_fields
 
 WRITTEN = Topic("written", 3)
 SOURCE = Topic("source", 2)

@@ -16,11 +16,11 @@ from kazoo.client import KazooClient
 from ottla.cli.kafka.main import run
 from ottla.model.errors import ErrorCode
 from ottla.testing.history import check
-from tests.api.ruling import OPEN, described, rule
-from tests.api.ruling import created as made
-from tests.asking import Line
+from tests.api.acl_requests import OPEN, described, rule
+from tests.api.acl_requests import created as made
 from tests.cluster.load import Load, create_topic, produce, values, wait_for_progress
 from tests.cluster.process import BrokerProcess, Ended, wait_for
+from tests.raw_requests import Line
 from tests.store.zookeeper_server import Server, zookeeper_server
 
 SESSION_MS = "2000"

@@ -35,8 +35,8 @@ from ottla.testing.history import (
     ProducerInit,
     Send,
 )
-from tests.asking import Line
 from tests.cluster.load import connection, name_in, value_of
+from tests.raw_requests import Line
 
 CALL_S: Final = 10.0
 GIVE_UP_S: Final = 120.0

@@ -15,9 +15,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from ottla.testing.history import FINAL, Event, OffsetRead, Poll
-from tests.asking import FETCH, Line, fetch_fields
 from tests.cluster.load import name_in
 from tests.cluster.transacting import CALL_S, GIVE_UP_S, MOVING, Ground, Topic
+from tests.raw_requests import FETCH, Line, fetch_fields
 
 
 class Reader(threading.Thread):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ottla.config.broker import BrokerConfig
 from ottla.config.changes import (
     Alteration,
-    Operation,
+    AlterOperation,
     altered,
     altered_broker,
     check,
@@ -20,7 +20,7 @@ from ottla.config.dynamic import DynamicConfig
 from ottla.config.topic import TopicConfig
 from ottla.model.errors import ErrorCode, KafkaError
 
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
 BROKER = BrokerConfig()
 INVALID_REQUEST, INVALID_CONFIG = ErrorCode.invalid_request, ErrorCode.invalid_config
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.config.broker import BrokerConfig
-from ottla.config.changes import Alteration, Operation, altered_broker
+from ottla.config.changes import Alteration, AlterOperation, altered_broker
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.entries import Source, describe_broker, describe_cluster
 from ottla.config.listener_settings import OfListeners, base_name, is_of_listener
@@ -61,7 +61,7 @@ def test_a_file_may_have_them_without_a_warning() -> None:
 @pytest.mark.parametrize("whole_cluster", [False, True])
 def test_they_are_changed_while_the_broker_runs_for_one_broker_or_all(whole_cluster: bool) -> None:
     config = DynamicConfig({NAME: "5"})
-    alterations = [Alteration(NAME, Operation.SET, "6")]
+    alterations = [Alteration(NAME, AlterOperation.SET, "6")]
     overrides = altered_broker(config, alterations, whole_cluster=whole_cluster)
     (config.set_cluster if whole_cluster else config.set_broker)(overrides)
     assert config.current.of_listeners.max_connections == {"EXTERNAL": 6}
@@ -77,7 +77,7 @@ def test_they_are_changed_while_the_broker_runs_for_one_broker_or_all(whole_clus
 def test_a_bad_change_is_refused_and_a_stored_one_left_out() -> None:
     config = DynamicConfig({})
     with pytest.raises(KafkaError) as refusal:
-        altered_broker(config, [Alteration(NAME, Operation.SET, "-1")], whole_cluster=False)
+        altered_broker(config, [Alteration(NAME, AlterOperation.SET, "-1")], whole_cluster=False)
     assert refusal.value.code is ErrorCode.invalid_request
     config.set_broker({NAME: "-1"})
     assert config.current.of_listeners.max_connections == {}

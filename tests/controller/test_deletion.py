@@ -25,3 +25,8 @@ def test_requests_found_in_the_store_are_obeyed_or_removed() -> None:
 @pytest.mark.spec("CTL-51")
 def test_a_new_controller_goes_on_with_a_deletion() -> None:
     play("deletion_resumed")
+
+
+def test_a_replica_without_a_log_does_not_hold_a_deletion_up() -> None:
+    """The reply to a LeaderAndIsr from before the deletion may come after its beginning."""
+    play("deletion_of_missing_log")

@@ -12,7 +12,7 @@ from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.model.errors import ErrorCode
 from ottla.protocol.records.batch import read_header
 from ottla.protocol.records.compression import Codec
-from tests.coordinator.coordinating import OFFSETS
+from tests.coordinator.group_coordinator import OFFSETS
 from tests.fakes.data_side import ME, OTHER, DataSide, data_side
 
 RECORDS = [tombstone(f"group-{number}") for number in range(200)]

@@ -9,8 +9,8 @@ import pytest
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import Protocol
 from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
+from ottla.coordinator.txn.completion import LAST_RETRY_MS
 from ottla.coordinator.txn.end_transaction import EndRequest
-from ottla.coordinator.txn.marker_results import LAST_RETRY_MS
 from ottla.coordinator.txn.marker_routing import WRITE_TXN_MARKERS
 from ottla.coordinator.txn.state import TxnState
 from ottla.model.errors import ErrorCode, KafkaError

@@ -9,19 +9,19 @@ import pytest
 
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.sync import SyncRequest
-from ottla.coordinator.internal_topic_log import Producer
+from ottla.coordinator.internal_topic_log import RecordProducer
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.records.control import ControlType, EndTxnMarker
 from ottla.protocol.records.header import CorruptBatch
-from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.coordinator.group.group_members import joined
 from tests.coordinator.group.scene import code_of
+from tests.coordinator.group_coordinator import OFFSETS, coordinating
 from tests.fakes.data_side import ME, OTHER, wanted
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 TWO = (ME, OTHER)
-SEVEN = Producer(ProducerId(7), 0)
+SEVEN = RecordProducer(ProducerId(7), 0)
 
 
 async def code_when_awaited(work: Awaitable[object]) -> ErrorCode:

@@ -19,7 +19,7 @@ from ottla.protocol.records import legacy
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord, decode_varint
-from tests.coordinator.coordinating import LIMITS, OFFSETS, coordinating
+from tests.coordinator.group_coordinator import LIMITS, OFFSETS, coordinating
 
 
 @pytest.mark.spec("GRP-75", "GRP-76", "GRP-50")

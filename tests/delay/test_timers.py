@@ -114,3 +114,19 @@ async def test_an_event_loop_is_a_scheduler() -> None:
     done = loop.create_future()
     timers.call_later(2, lambda: done.set_result(None))
     await asyncio.wait_for(done, 5)
+
+
+def test_a_call_can_be_hastened_and_never_put_off() -> None:
+    timers, scheduler, _ = manual()
+    made: list[str] = []
+    call = timers.call_later(450, lambda: made.append("made"))
+    timers.hasten(call, 900)
+    timers.hasten(call, 5)
+    scheduler.pass_ms(4)
+    assert made == []
+    scheduler.pass_ms(1)
+    assert made == ["made"]
+    timers.hasten(call, 1)  # it is over
+    scheduler.pass_ms(1_000)
+    assert made == ["made"]
+    assert scheduler.pending == []

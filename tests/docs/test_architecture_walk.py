@@ -20,7 +20,7 @@ import pytest
 import ottla
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.asking import FETCH, Line, batch, create_topics, fetch_fields, produced
+from tests.raw_requests import FETCH, Line, batch, create_topics, fetch_fields, produced
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "ARCHITECTURE.md"
 SOURCE: Final = f"{Path(ottla.__file__).parent}/"

@@ -16,9 +16,9 @@ from uuid import UUID
 from ottla.api import APIS
 from ottla.protocol import wire
 from ottla.protocol.records.compression import Codec
-from ottla.protocol.schema import Field, Kind, fields_of, message
-from tests.asking import batch
+from ottla.protocol.schema import Field, MessageKind, fields_of, message
 from tests.bad_input.batches import DAMAGED
+from tests.raw_requests import batch
 
 TOPICS: Final = (
     "t0", "t1", "t2", "t0", "__consumer_offsets", "nobody", "", "..", "t0\0", "é", "x" * 300, "0",
@@ -51,7 +51,7 @@ class Requests:
 
     def of(self, key: int, version: int) -> bytes:
         """One framed request."""
-        entity = message(key, version, Kind.REQUEST)
+        entity = message(key, version, MessageKind.REQUEST)
         fields = {field.name: self._value(field) for field in fields_of(entity)}
         client = self._dice.choice(("fuzz", "", None, "é\n"))
         return wire.encode_request(key, version, self._dice.getrandbits(31), client, fields)

@@ -17,10 +17,10 @@ import pytest
 from tests.interop.aiokafka_client import AiokafkaClient
 from tests.interop.client import Client
 from tests.interop.confluent_client import ConfluentClient
+from tests.interop.consumer_cluster import Site, numbers
 from tests.interop.java_client import Java4Client, Java39Client
 from tests.interop.kafka_python_client import KafkaPythonClient
 from tests.interop.kcat_client import KcatClient
-from tests.interop.reading import Site, numbers
 from tests.skips import skip_without
 from tools import kafka_cache, nodes
 

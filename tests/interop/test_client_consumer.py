@@ -21,7 +21,7 @@ from ottla import (
     TopicPartition,
     Wakeup,
 )
-from tests.interop.reading import (
+from tests.interop.consumer_cluster import (
     WAIT_S,
     Bytes,
     Site,

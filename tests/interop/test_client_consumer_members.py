@@ -16,7 +16,7 @@ from ottla import (
     RebalanceListener,
     TopicPartition,
 )
-from tests.interop.reading import (
+from tests.interop.consumer_cluster import (
     WAIT_S,
     Site,
     partitions,

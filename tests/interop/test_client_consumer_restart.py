@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported, n
 )
 
 import ottla
-from tests.interop.reading import WAIT_S, read, values
+from tests.interop.consumer_cluster import WAIT_S, read, values
 from tools import nodes
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from ottla.delay.rates import SimpleRate, Windows
 from ottla.model.clock import MonoMs
-from ottla.net.creation_rate import CreationRate
+from ottla.net.waiting_connections import CreationRate
 from ottla.security.quotas.client_quotas import ClientQuotas, Usage
 from ottla.security.quotas.entities import DEFAULT, Name, Quota, QuotaEntity
 from tools import kafka_cache

@@ -12,7 +12,7 @@ import pytest
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.record import NewRecord
-from tests.asking import PRODUCE, Line, create_topics, produce_fields
+from tests.raw_requests import PRODUCE, Line, create_topics, produce_fields
 from tools import kafka_cache, nodes
 
 VERSIONS: Final = (8, 9, 12)

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.asking import Line, create_topics
 from tests.cluster.process import wait_for
+from tests.raw_requests import Line, create_topics
 from tools import kafka_cache, nodes
 
 TOPIC, BROKER, GROUP = 2, 4, 32

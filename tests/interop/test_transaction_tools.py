@@ -12,7 +12,8 @@ import pytest
 
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.asking import (
+from tests.interop.tools_in_one import KafkaTools
+from tests.raw_requests import (
     FETCH,
     NOW_MS,
     PRODUCE,
@@ -23,7 +24,6 @@ from tests.asking import (
     produce_fields,
     produced,
 )
-from tests.interop.tools_in_one import KafkaTools
 from tools import kafka_cache
 
 WITHIN_S: Final = 30.0

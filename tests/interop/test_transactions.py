@@ -19,8 +19,8 @@ from kafka.errors import KafkaError as KafkaPythonError
 from kafka.errors import ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
-from tests.asking import FETCH, Line, fetch_fields
 from tests.interop.conftest import MakeTopic
+from tests.raw_requests import FETCH, Line, fetch_fields
 from tools import kafka_cache
 
 DRIVER = Path(__file__).parent / "java" / "TransactionDriver.java"

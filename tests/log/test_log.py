@@ -173,6 +173,16 @@ def test_a_full_segment_is_closed_and_the_next_begins_at_the_next_offset() -> No
     assert [record.offset for record in stored(log)] == list(range(12))
 
 
+def test_every_new_segment_has_a_jitter_of_its_own() -> None:
+    log = Workbench(segment_bytes=250, segment_jitter_ms=1_000_000).create()
+    for number in range(12):
+        log.append(batch(b"%d" % number, b"x"), leader_epoch=0, now_ms=NOW_MS)
+    jitters = [segment.jitter_ms for segment in log.segments]
+    assert len(jitters) > 2
+    assert len(set(jitters)) == len(jitters), jitters
+    assert min(jitters) >= 0 and max(jitters) < 1_000_000
+
+
 @pytest.mark.spec("LOG-51")
 def test_a_flush_comes_with_the_message_limit() -> None:
     log = Workbench(flush_messages=3).create()

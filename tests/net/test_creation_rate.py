@@ -6,7 +6,7 @@ import pytest
 
 from ottla.delay.rates import Windows
 from ottla.model.clock import MonoMs
-from ottla.net.creation_rate import CreationRate
+from ottla.net.waiting_connections import CreationRate
 
 
 def counted(rate: CreationRate, most: float, now_ms: int) -> int:

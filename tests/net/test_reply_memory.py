@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.net.reply_memory import ReplyMemory
+from ottla.net.network import ReplyMemory
 
 
 def test_nobody_goes_while_there_is_room_or_no_limit() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kio.serial import entity_writer
 
 from ottla.model.errors import ErrorCode
-from ottla.protocol.schema import EPOCH, Entity, Field, Kind, fields_of, message, versions
+from ottla.protocol.schema import EPOCH, Entity, Field, MessageKind, fields_of, message, versions
 
 SERVED: Final = {
     0: (3, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9),
@@ -35,9 +35,9 @@ def served_versions(key: int) -> list[int]:
     return [version for version in versions(key) if first <= version <= last]
 
 
-def messages(key: int) -> Iterator[tuple[int, Kind, Entity]]:
+def messages(key: int) -> Iterator[tuple[int, MessageKind, Entity]]:
     for version in served_versions(key):
-        for kind in Kind:
+        for kind in MessageKind:
             yield version, kind, message(key, version, kind)
 
 

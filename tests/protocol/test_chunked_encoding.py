@@ -10,10 +10,10 @@ import pytest
 from ottla.protocol import chunked_encoding
 from ottla.protocol.chunked_encoding import ITEMS, is_large, write_in_pieces
 from ottla.protocol.encode import writer_of
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from tests.protocol.samples import ALL_KEYS, filled, kio_bytes, messages, sparse
 
-LIST_OFFSETS = message(2, 8, Kind.RESPONSE)
+LIST_OFFSETS = message(2, 8, MessageKind.RESPONSE)
 
 
 def listed(topics: int, partitions: int) -> dict[str, Any]:

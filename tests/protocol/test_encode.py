@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.protocol.encode import ms, uvarint, writer_of
-from ottla.protocol.schema import Entity, Kind, message
+from ottla.protocol.schema import Entity, MessageKind, message
 from ottla.protocol.wire import Call, encode_part
 from tests.protocol.samples import (
     ALL_KEYS,
@@ -41,27 +41,27 @@ def test_every_message_is_written_as_kio_writes_it(key: int) -> None:
 def test_any_values_are_written_as_kio_writes_them(data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(ALL_KEYS))
     version = data.draw(st.sampled_from(served_versions(key)))
-    entity = message(key, version, data.draw(st.sampled_from(Kind)))
+    entity = message(key, version, data.draw(st.sampled_from(MessageKind)))
     fields = data.draw(any_fields(entity))
     assert encoded(entity, fields) == kio_bytes(entity, fields)
 
 
 def test_fields_that_a_version_lacks_are_dropped() -> None:
-    entity = message(12, 0, Kind.RESPONSE)
+    entity = message(12, 0, MessageKind.RESPONSE)
     fields = {"error_code": 27, "throttle_time": 5, "from_the_future": 1}
     assert encoded(entity, fields) == b"\x00\x1b"
 
 
 @pytest.mark.spec("WIRE-14")
 def test_throttle_time_is_zero_unless_a_handler_says_otherwise() -> None:
-    entity = message(12, 1, Kind.RESPONSE)
+    entity = message(12, 1, MessageKind.RESPONSE)
     assert encoded(entity, {"error_code": 0}) == bytes(6)
     assert encoded(entity, {"error_code": 0, "throttle_time": 3}) == b"\0\0\0\3\0\0"
 
 
 @pytest.mark.parametrize("absent", ["error_code", "leader", "members"])
 def test_a_missing_field_without_a_default_is_named(absent: str) -> None:
-    entity = message(11, 2, Kind.RESPONSE)
+    entity = message(11, 2, MessageKind.RESPONSE)
     fields = filled(entity)
     del fields[absent]
     with pytest.raises(KeyError, match=absent):
@@ -69,7 +69,7 @@ def test_a_missing_field_without_a_default_is_named(absent: str) -> None:
 
 
 def test_a_missing_flag_is_not_taken_for_true() -> None:
-    entity = message(26, 0, Kind.REQUEST)
+    entity = message(26, 0, MessageKind.REQUEST)
     fields = filled(entity)
     del fields["committed"]
     with pytest.raises(KeyError, match="committed"):
@@ -77,17 +77,18 @@ def test_a_missing_flag_is_not_taken_for_true() -> None:
 
 
 def test_a_value_that_does_not_fit_is_named() -> None:
-    entity = message(12, 1, Kind.RESPONSE)
+    entity = message(12, 1, MessageKind.RESPONSE)
     with pytest.raises(ValueError, match="error_code"):
         encoded(entity, {"error_code": 40_000})
     with pytest.raises(ValueError, match="leader"):
         encoded(
-            message(11, 2, Kind.RESPONSE), filled(message(11, 2, Kind.RESPONSE)) | {"leader": 1}
+            message(11, 2, MessageKind.RESPONSE),
+            filled(message(11, 2, MessageKind.RESPONSE)) | {"leader": 1},
         )
 
 
 def test_a_tagged_field_at_its_default_is_left_out() -> None:
-    entity = message(1, 12, Kind.RESPONSE)
+    entity = message(1, 12, MessageKind.RESPONSE)
     fields = filled(entity, count=1)
     partition = fields["responses"][0]["partitions"][0]
     full = len(encoded(entity, fields))
@@ -113,7 +114,7 @@ def test_milliseconds_are_read_from_whatever_holds_them() -> None:
 
 @pytest.mark.parametrize("version", served_versions(3))
 def test_a_part_that_was_encoded_before_is_taken_as_it_is(version: int) -> None:
-    entity = message(3, version, Kind.RESPONSE)
+    entity = message(3, version, MessageKind.RESPONSE)
     fields = filled(entity, count=3)
     call = Call(3, version, 1, None, 0)
     parts = [encode_part(call, "topics", topic) for topic in fields["topics"]]

@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 
 from ottla.protocol import interbroker, wire
-from ottla.protocol.schema import Kind, fields_of, message
+from ottla.protocol.schema import MessageKind, fields_of, message
 from tests.protocol.samples import BETWEEN_BROKERS, filled
 
 
 @pytest.mark.spec("WIRE-05", "WIRE-47")
 def test_the_three_requests_of_a_controller_share_their_fences() -> None:
     for key in (interbroker.LEADER_AND_ISR, interbroker.STOP_REPLICA, interbroker.UPDATE_METADATA):
-        newest = message(key, interbroker.VERSIONS[key][-1], Kind.REQUEST)
+        newest = message(key, interbroker.VERSIONS[key][-1], MessageKind.REQUEST)
         by_name = {field.name: field for field in fields_of(newest)}
         assert {"controller_id", "controller_epoch", "broker_epoch"} <= set(by_name)
         assert by_name["broker_epoch"].default == -1
@@ -59,7 +59,7 @@ def test_leader_and_isr_has_its_fields_in_order() -> None:
 
 @pytest.mark.spec("WIRE-48")
 def test_leader_and_isr_listed_partitions_without_topics_at_first() -> None:
-    entity = message(interbroker.LEADER_AND_ISR, 0, Kind.REQUEST)
+    entity = message(interbroker.LEADER_AND_ISR, 0, MessageKind.REQUEST)
     assert [field.name for field in fields_of(entity)] == [
         "controller_id",
         "controller_epoch",
@@ -71,7 +71,7 @@ def test_leader_and_isr_listed_partitions_without_topics_at_first() -> None:
 @pytest.mark.spec("WIRE-49")
 def test_stop_replica_says_which_copies_go_and_whether_they_are_deleted() -> None:
     for version, flag in ((0, "delete_partitions"), (2, "delete_partitions")):
-        entity = message(interbroker.STOP_REPLICA, version, Kind.REQUEST)
+        entity = message(interbroker.STOP_REPLICA, version, MessageKind.REQUEST)
         assert flag in {field.name for field in fields_of(entity)}
     fields = {
         "controller_id": 1,
@@ -95,7 +95,7 @@ def test_stop_replica_says_which_copies_go_and_whether_they_are_deleted() -> Non
 
 @pytest.mark.spec("WIRE-50")
 def test_update_metadata_carries_partitions_and_brokers() -> None:
-    entity = message(interbroker.UPDATE_METADATA, 8, Kind.REQUEST)
+    entity = message(interbroker.UPDATE_METADATA, 8, MessageKind.REQUEST)
     frame = memoryview(
         wire.encode_request(interbroker.UPDATE_METADATA, 8, 1, None, filled(entity, count=1))
     )[4:]

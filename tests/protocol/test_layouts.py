@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from ottla.protocol.schema import Entity, Kind, fields_of, message
+from ottla.protocol.schema import Entity, MessageKind, fields_of, message
 
 spec = pytest.mark.spec
-REQUEST, RESPONSE = Kind.REQUEST, Kind.RESPONSE
+REQUEST, RESPONSE = MessageKind.REQUEST, MessageKind.RESPONSE
 
 # What is between brackets is the struct that an array holds; a question mark says "or null".
 LAYOUTS: Final = [
@@ -122,6 +122,6 @@ def described(entity: Entity) -> Iterator[str]:
     [pytest.param(*case, marks=mark) for mark, *case in LAYOUTS],
 )
 def test_a_message_has_these_fields_in_this_order(
-    key: int, version: int, kind: Kind, layout: str
+    key: int, version: int, kind: MessageKind, layout: str
 ) -> None:
     assert " ".join(described(message(key, version, kind))) == layout

@@ -21,12 +21,12 @@ from ottla.protocol.length_check import (
     read_uvarint,
     walk_of,
 )
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from tests.protocol.samples import ALL_KEYS, filled, kio_bytes, messages, sparse
 
-METADATA_PLAIN = message(3, 1, Kind.REQUEST)
-METADATA = message(3, 12, Kind.REQUEST)
-HEARTBEAT = message(12, 0, Kind.REQUEST)
+METADATA_PLAIN = message(3, 1, MessageKind.REQUEST)
+METADATA = message(3, 12, MessageKind.REQUEST)
+HEARTBEAT = message(12, 0, MessageKind.REQUEST)
 HUGE = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\x00\x00\x00"]
 HUGE_COMPACT = [b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f"]
 
@@ -71,11 +71,11 @@ def test_a_million_tiny_elements_cost_nothing_and_are_refused() -> None:
 
 def test_elements_of_all_arrays_share_one_budget() -> None:
     """Many partitions in each of many topics are too many, wherever they are."""
-    entity = message(20, 3, Kind.REQUEST)
+    entity = message(20, 3, MessageKind.REQUEST)
     names = 200_000
     body = names.to_bytes(4, "big") + bytes(2) * names + bytes(4)
     check(walk_of(entity), memoryview(body), 0)
-    nested = message(21, 0, Kind.REQUEST)  # topics of partitions
+    nested = message(21, 0, MessageKind.REQUEST)  # topics of partitions
     per_topic = 30_000
     topic = bytes(2) + per_topic.to_bytes(4, "big") + bytes(12) * per_topic
     one, many = (n.to_bytes(4, "big") + topic * n + bytes(4) for n in (1, 8))
@@ -86,7 +86,7 @@ def test_elements_of_all_arrays_share_one_budget() -> None:
 
 
 TAG: Final = b"\x64\x00"  # number 100, no content
-TOPICS_OF_PARTITIONS: Final = message(21, 2, Kind.REQUEST)
+TOPICS_OF_PARTITIONS: Final = message(21, 2, MessageKind.REQUEST)
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ def test_null_where_a_value_must_be_is_refused() -> None:
     with pytest.raises(Disconnect, match="negative length"):
         check(walk_of(HEARTBEAT), memoryview(b"\xff\xff" + bytes(6)), 0)
     with pytest.raises(Disconnect, match="null"):
-        check(walk_of(message(12, 4, Kind.REQUEST)), memoryview(bytes(8)), 0)
+        check(walk_of(message(12, 4, MessageKind.REQUEST)), memoryview(bytes(8)), 0)
     with pytest.raises(Disconnect, match="array length"):
-        check(walk_of(message(3, 0, Kind.REQUEST)), memoryview(b"\xff\xff\xff\xff"), 0)
+        check(walk_of(message(3, 0, MessageKind.REQUEST)), memoryview(b"\xff\xff\xff\xff"), 0)
 
 
 @pytest.mark.parametrize("length", [b"\xff\xfe", b"\x80\x00"])
@@ -159,7 +159,7 @@ def test_a_negative_string_length_is_refused(length: bytes) -> None:
 
 
 def test_a_string_may_not_be_longer_than_kafka_allows() -> None:
-    entity = message(12, 4, Kind.REQUEST)
+    entity = message(12, 4, MessageKind.REQUEST)
     for size, fine in ((0x7FFF, True), (0x8000, False)):
         body = uvarint(size + 1) + bytes(size) + bytes(4) + b"\x01\x00\x00"
         if fine:
@@ -179,7 +179,7 @@ def test_unknown_tagged_fields_are_passed_over() -> None:
 
 
 def test_a_known_tagged_field_must_have_its_own_size() -> None:
-    entity = message(1, 12, Kind.REQUEST)
+    entity = message(1, 12, MessageKind.REQUEST)
     body = kio_bytes(entity, sparse(entity))
     assert body.endswith(b"\x00")
     check(walk_of(entity), memoryview(body[:-1] + b"\x01\x00\x03\x03ab"), 0)
@@ -188,7 +188,7 @@ def test_a_known_tagged_field_must_have_its_own_size() -> None:
 
 
 def test_a_struct_that_may_be_null_is_there_or_is_not() -> None:
-    entity = message(75, 0, Kind.REQUEST)
+    entity = message(75, 0, MessageKind.REQUEST)
     body = kio_bytes(entity, sparse(entity))
     assert body.endswith(b"\xff\x00")
     check(walk_of(entity), memoryview(body), 0)

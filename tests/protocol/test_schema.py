@@ -11,7 +11,7 @@ from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from ottla.protocol.schema import (
     REQUIRED,
-    Kind,
+    MessageKind,
     UnknownApi,
     fields_of,
     message,
@@ -29,11 +29,11 @@ def test_every_version_that_is_served_has_its_messages() -> None:
 @pytest.mark.parametrize(("key", "version"), [(-1, 0), (200, 0), (3, 99), (0, 2), (4, 8)])
 def test_an_unknown_message_is_said_to_be_unknown(key: int, version: int) -> None:
     with pytest.raises(UnknownApi):
-        message(key, version, Kind.REQUEST)
+        message(key, version, MessageKind.REQUEST)
 
 
 def test_fields_say_what_kio_declares() -> None:
-    by_name = {field.name: field for field in fields_of(message(1, 13, Kind.REQUEST))}
+    by_name = {field.name: field for field in fields_of(message(1, 13, MessageKind.REQUEST))}
     assert by_name["cluster_id"].tag == 0
     assert by_name["cluster_id"].nullable
     assert by_name["topics"].is_array
@@ -43,7 +43,7 @@ def test_fields_say_what_kio_declares() -> None:
 
 
 def read(key: int, version: int) -> object:
-    entity = message(key, version, Kind.REQUEST)
+    entity = message(key, version, MessageKind.REQUEST)
     frame = memoryview(wire.encode_request(key, version, 1, None, filled(entity)))[4:]
     return wire.decode(wire.parse_call(frame), frame)
 
@@ -73,7 +73,7 @@ def test_a_field_of_no_version_is_a_mistake() -> None:
 
 def test_neutral_values_are_of_the_right_kind() -> None:
     for key in ALL_KEYS:
-        for kind in Kind:
+        for kind in MessageKind:
             for field in fields_of(message(key, versions(key)[-1], kind)):
                 neutral = field.neutral()
                 if field.is_array and not field.nullable:

@@ -14,7 +14,7 @@ from kio.schema.index import api_key_map
 from ottla.model.errors import Disconnect, ErrorCode
 from ottla.protocol import wire
 from ottla.protocol.encode import uvarint
-from ottla.protocol.schema import Kind, message, versions
+from ottla.protocol.schema import MessageKind, message, versions
 from tests.protocol.samples import (
     ALL_KEYS,
     SERVED,
@@ -36,7 +36,7 @@ def frame_of(data: bytes) -> memoryview:
 @pytest.mark.parametrize("key", ALL_KEYS)
 def test_every_request_survives_the_wire(key: int) -> None:
     for version, kind, entity in messages(key):
-        if kind is not Kind.REQUEST:
+        if kind is not MessageKind.REQUEST:
             continue
         for fields in (filled(entity), sparse(entity)):
             frame = frame_of(wire.encode_request(key, version, 77, "me", fields))
@@ -50,7 +50,7 @@ def test_every_request_survives_the_wire(key: int) -> None:
 @pytest.mark.parametrize("key", ALL_KEYS)
 def test_every_reply_survives_the_wire(key: int) -> None:
     for version, kind, entity in messages(key):
-        if kind is not Kind.RESPONSE:
+        if kind is not MessageKind.RESPONSE:
             continue
         for fields in (filled(entity), sparse(entity)):
             frame = frame_of(wire.reply(wire.Call(key, version, -77, None, 0), fields))
@@ -62,16 +62,16 @@ def test_every_reply_survives_the_wire(key: int) -> None:
 def test_any_request_survives_the_wire(data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(ALL_KEYS))
     version = data.draw(st.sampled_from(served_versions(key)))
-    fields = data.draw(any_fields(message(key, version, Kind.REQUEST)))
+    fields = data.draw(any_fields(message(key, version, MessageKind.REQUEST)))
     frame = frame_of(wire.encode_request(key, version, 1, None, fields))
     decoded = wire.decode(wire.parse_call(frame), frame)
-    assert decoded == as_kio(message(key, version, Kind.REQUEST), fields)
+    assert decoded == as_kio(message(key, version, MessageKind.REQUEST), fields)
 
 
 def test_headers_are_flexible_from_the_version_that_kio_says() -> None:
     for key in (*SERVED, *range(4, 8)):
         for version in versions(key):
-            header = message(key, version, Kind.REQUEST).__header_schema__  # type: ignore[attr-defined]
+            header = message(key, version, MessageKind.REQUEST).__header_schema__  # type: ignore[attr-defined]
             assert wire.Call(key, version, 0, None, 0).flexible == (header.__version__ == 2)
     assert set(wire.FLEXIBLE_SINCE) <= set(api_key_map) | set(range(4, 8))
 
@@ -127,7 +127,7 @@ def test_a_cut_or_lying_header_ends_the_connection(frame: bytes) -> None:
 
 
 def test_tagged_fields_in_a_header_are_passed_over() -> None:
-    plain = wire.encode_request(3, 9, 7, "c", sparse(message(3, 9, Kind.REQUEST)))[4:]
+    plain = wire.encode_request(3, 9, 7, "c", sparse(message(3, 9, MessageKind.REQUEST)))[4:]
     with_tag = memoryview(plain[:11] + b"\x01\x05\x02ab" + plain[12:])
     call = wire.parse_call(with_tag)
     assert wire.decode(call, with_tag).topics is None
@@ -156,7 +156,7 @@ def test_a_body_that_does_not_parse_ends_the_connection(
 def test_no_damage_to_a_request_does_anything_but_disconnect(data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(ALL_KEYS))
     version = data.draw(st.sampled_from(served_versions(key)))
-    fields = filled(message(key, version, Kind.REQUEST))
+    fields = filled(message(key, version, MessageKind.REQUEST))
     frame = bytearray(wire.encode_request(key, version, 1, "c", fields)[4:])
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(frame)))

@@ -15,7 +15,7 @@ from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.partition import HostedPartition
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
-from tests.log.hosting import values
+from tests.log.memory_directories import values
 
 COMPACT = {"log.cleanup.policy": "compact", "log.cleaner.min.cleanable.ratio": "0.01"}
 DIRS = ("/a", "/b")

@@ -64,6 +64,7 @@ async def test_a_topics_numbers_go_with_its_last_partition_here() -> None:
         side.hosted.mark_offline([TP])
         with pytest.raises(KeyError):
             side.count(name, topic="t")
+        assert not side.hosted._of_topic, "nothing is kept of a topic that is gone"
         side.hosted.remove(TP)
         await side.lead(SECOND, epoch=1)
         assert side.count(name, topic="t") == 0, "another life of it starts anew"

@@ -14,7 +14,7 @@ from ottla.replica.move_loop import MoveLoop
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.hosting import values
+from tests.log.memory_directories import values
 
 pytestmark = pytest.mark.spec("REP-75")
 

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica.refusals import VerificationFailed, refused_by_log
-from tests.asking import batch
+from tests.raw_requests import batch
 
 ONE = batch("a", "b")
 

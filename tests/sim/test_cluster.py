@@ -6,12 +6,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 import pytest
 
-from ottla.testing.history import Ended, Fault, Leads, Outcome, Poll, Send
-from tests.sim.cluster.plan import draw
+from ottla.testing.history import (
+    FINAL,
+    Commit,
+    Ended,
+    Fault,
+    Leads,
+    Outcome,
+    Poll,
+    Retention,
+    Send,
+)
+from tests.sim.cluster.moments import Moment
+from tests.sim.cluster.plan import ClusterFault, Target, draw
 from tests.sim.cluster.simulation import simulate
 
 KEPT: Final = Path(__file__).with_name("cluster_seeds.txt")
@@ -50,6 +61,49 @@ def test_leaders_change_and_clients_work_while_things_go_wrong() -> None:
     assert max(event.leader_epoch for event in events if isinstance(event, Leads)) >= 3
     ends = [event for event in events if isinstance(event, Ended)]
     assert sum(end.outcome is Outcome.OK for end in ends) > 20
+    commits = [event for event in events if isinstance(event, Commit)]
+    assert {bool(commit.transaction) for commit in commits} == {True, False}
+
+
+def test_seeds_draw_clients_and_faults_of_every_kind() -> None:
+    plans = [draw(seed) for seed in range(200)]
+    faults = [fault for plan in plans for fault in plan.faults]
+    assert {fault.fault for fault in faults} == set(ClusterFault)
+    assert {fault.target for fault in faults} == set(Target)
+    assert {fault.at for fault in faults} == set(Moment)
+    protocols = {plan.relaying.protocol for plan in plans if plan.relaying is not None}
+    assert protocols == {"classic", "consumer"}
+    assert {dealings.version for plan in plans for dealings in plan.dealings} == {1, 2}
+    assert sum(topic.compacted for plan in plans for topic in plan.topics) > 20
+    assert sum(plan.duties.operations > 0 for plan in plans) > 50, "reassignments"
+    assert sum(plan.churn > 0 for plan in plans) > 50, "topics that are deleted"
+    assert sum(plan.logins is not None for plan in plans) > 30
+
+
+def test_logs_are_compacted_while_things_go_wrong() -> None:
+    """Some of the records that were written are gone at the end, and their offsets with them."""
+    compacted = [seed for seed in range(60) if any(t.compacted for t in draw(seed).topics)]
+    gone = 0
+    for seed in compacted[:3]:
+        report = simulate(draw(seed))
+        names = {event.partition for event in report.events if is_compacted(event)}
+        read = [
+            offset
+            for event in report.events
+            if isinstance(event, Poll) and event.process == FINAL and event.partition in names
+            for offset, _ in event.records
+        ]
+        written = [
+            event
+            for event in report.events
+            if isinstance(event, Send) and event.outcome is Outcome.OK and event.partition in names
+        ]
+        gone += max(0, len(written) - len(read))
+    assert gone > 20
+
+
+def is_compacted(event: object) -> TypeGuard[Retention]:
+    return isinstance(event, Retention) and event.compacted
 
 
 @pytest.mark.slow

@@ -26,8 +26,8 @@ from ottla.spark.abandoned_transactions import left_open
 from ottla.spark.commit_decisions import Entry, Sink
 from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
+from tests.spark.committed_reader import committed
 from tests.spark.killed_query import BEGUN, PER_BATCH
-from tests.spark.reading import committed
 from tools.tidy import ROOT
 
 PROGRAM: Final = ROOT / "tests" / "spark" / "killed_query.py"

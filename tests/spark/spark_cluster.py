@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.client.admin.sync import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.client.producer.sync import Producer
-from tests.spark.reading import committed_values
+from tests.spark.committed_reader import committed_values
 
 _names = itertools.count()
 

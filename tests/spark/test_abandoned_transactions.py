@@ -25,8 +25,8 @@ from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
 from ottla.spark.exactly_once import NoStepListener
 from ottla.testing import Broker
-from tests.spark.preparing import prepared
-from tests.spark.reading import committed_values
+from tests.spark.committed_reader import committed_values
+from tests.spark.prepared_task import prepared
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import Connection
 from ottla.spark.exactly_once import NoStepListener
 from ottla.testing import Broker
-from tests.spark.reading import committed_values
+from tests.spark.committed_reader import committed_values
 
 
 @pytest.fixture(scope="module")

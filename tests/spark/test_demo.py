@@ -34,7 +34,7 @@ def test_the_shop_loses_nothing(spark: SparkSession, broker: Broker, tmp_path: P
     late = threading.Timer(DEADLINE_S, stop.set)
     late.start()
     try:
-        pipeline = shop.opened(broker.bootstrap_servers, tmp_path)
+        pipeline = shop.opened(broker.bootstrap_servers, tmp_path, tmp_path / "results")
         assert shop.show_on(spark, pipeline, 1.0, stop), "what came out is not what went in"
         assert not stop.is_set(), "the queries do not catch up"
     finally:
@@ -63,5 +63,11 @@ def test_the_demo_says_nothing_but_its_story_and_leaves_nothing_behind(tmp_path:
     assert done.stderr == "", "what is nobody's concern hides the story"
     assert list(here.iterdir()) == []
     left = {file.name for file in temporary.iterdir()}
-    assert "ottla-shop.png" in left
+    assert "ottla-shop" in left
+    kept = {file.name for file in (temporary / "ottla-shop").iterdir()}
+    assert kept == {"events", "queries.png"}
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 60 and max(map(len, lines)) <= 80, "one screen"
+    for told in ("Refused, and why", "The table:", "The picture:", "Next: .venv/bin/ottla"):
+        assert told in done.stdout
     assert not [name for name in left if name.startswith("ottla-demo-")]

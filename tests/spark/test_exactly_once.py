@@ -25,7 +25,7 @@ from ottla.spark.exactly_once import (
     stay,
     take_over,
 )
-from tests.spark.ledger_world import FakeLedger, Record, Scheduler, World, turn
+from tests.spark.ledger_model import FakeLedger, Record, Scheduler, World, turn
 
 T = TypeVar("T")
 BATCHES = 3

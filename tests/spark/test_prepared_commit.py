@@ -14,8 +14,8 @@ from ottla.config.client import ClientConfig
 from ottla.spark.connection import Connection
 from ottla.spark.prepared_commit import end_prepared
 from ottla.testing import Broker
-from tests.spark.preparing import prepared
-from tests.spark.reading import committed_values
+from tests.spark.committed_reader import committed_values
+from tests.spark.prepared_task import prepared
 
 
 @pytest.fixture

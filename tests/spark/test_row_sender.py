@@ -16,7 +16,7 @@ from ottla.model.errors import UserError
 from ottla.spark.row_sender import RowSender
 from ottla.spark.rows import SinkColumns
 from ottla.testing import Broker
-from tests.spark.reading import committed
+from tests.spark.committed_reader import committed
 
 VALUE_ONLY = SinkColumns(0, None, None, None, None, None)
 

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.cluster.process import wait_for
 from tests.cluster.three_brokers import ThreeBrokers
-from tests.spark.reading import committed_values
+from tests.spark.committed_reader import committed_values
 from tests.spark.spark_cluster import Cluster
 from tests.store.zookeeper_server import Ensemble, zookeeper_ensemble
 

@@ -24,7 +24,7 @@ from ottla.spark.connection import shared
 from ottla.spark.exactly_once import NoStepListener
 from ottla.spark.task_identity import BatchIdentity, TaskIdentity
 from ottla.spark.writer import BatchWriter, Work, begin_job, settle
-from tests.spark.reading import committed
+from tests.spark.committed_reader import committed
 from tests.spark.spark_cluster import Cluster
 
 NOW_MS = SystemClock().wall_ms()

@@ -12,7 +12,7 @@ import pytest
 from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.model.errors import UserError
 from ottla.testing import Broker
-from tests.asking import (
+from tests.raw_requests import (
     METADATA,
     PRODUCE,
     Line,

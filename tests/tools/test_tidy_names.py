@@ -45,6 +45,13 @@ def test_the_uses_of_any_may_only_become_fewer() -> None:
     assert [fault.rule for fault in tidy_names.untyped(both)] == ["any"]
 
 
+def test_helpers_are_not_imported_from_tests() -> None:
+    borrowed = Module("tests/log/test_a.py", "from tests.log.test_b import helper")
+    assert [fault.rule for fault in tidy_names.borrowed_helpers(borrowed)] == ["borrowed-helper"]
+    owned = Module("tests/log/test_a.py", "from tests.log.partition_files import helper")
+    assert not list(tidy_names.borrowed_helpers(owned))
+
+
 @pytest.mark.parametrize(
     ("path", "source"),
     [

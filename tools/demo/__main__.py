@@ -1,8 +1,9 @@
 """`python -m tools.demo [SECONDS]`: a broker, two clients, and a pipeline on Spark.
 
 Owns: a broker process and a folder; both are gone afterwards, and nothing is written elsewhere but
-the picture, whose place is told. With a number of seconds it ends by itself, 0 leaves the pipeline
-out; without one it runs until Ctrl-C. Without Java the pipeline is left out too, and that is said.
+the table and the picture, whose places are told. With a number of seconds it ends by itself, 0
+leaves the pipeline out; without one it runs until Ctrl-C. Without Java the pipeline is left out
+too, and that is said.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from tools.demo.seconds import Mistake, seconds_of
+
+NEXT: Final = """\
+Next: .venv/bin/ottla pipeline new views    a pipeline of your own; docs/pipelines.md
+      .venv/bin/ottla serve                 a broker of your own; docs/quickstart.md"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,7 +56,7 @@ def _shown(folder: Path, seconds: float | None, stop: threading.Event) -> int:
         if seconds != 0 and not _pipeline(node.bootstrap, folder, seconds, stop):
             print("demo: the records read differ from the records written", file=sys.stderr)
             return 1
-    print("Every record was written and read. Start a broker of your own: .venv/bin/ottla serve")
+    print(f"Every record was written and read.\n{NEXT}")
     return 0
 
 

@@ -7,18 +7,26 @@ sent.
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import ottla
 from ottla.cli.console import table
-from ottla.cli.pipeline.display import display
+from ottla.cli.pipeline.display import Lines, display
 from ottla.client.admin import NewTopic
+from ottla.client.consumer.record import Record
 from ottla.model.clock import SystemClock
 from ottla.spark.pipelines import yaml_file
+from ottla.spark.pipelines.dlq.letters import REASON_HEADER
+from ottla.spark.pipelines.progress import QueryProgress, QueryTotal
 from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.report import draw, read
 from ottla.spark.pipelines.running_queries import History, Run, history_path
@@ -32,16 +40,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE: Final = Path(__file__).parent
-PICTURE: Final = "ottla-shop.png"
-"""In the folder for temporary files: a checkout stays as it was."""
+RESULTS: Final = "ottla-shop"
+"""A folder in the one for temporary files, made anew by each run: a checkout stays as it was."""
+PICTURE: Final = "queries.png"
+TABLE: Final = "events"
+FLOW: Final = """\
+  page-views, searches, orders   three topics, 500 events a second, 1 in 100 of them invalid
+    -> clean events              the topic shop-events, and a table in Parquet
+    -> pages of the minute       the topic top-pages
+    -> visits                    the topic visits, when a user has been away for 10 s
+    -> refused events            the topic shop-dead, each with the reason"""
 WRITTEN: Final = ("shop-events", "shop-dead", "top-pages", "visits")
 PARTITIONS: Final = 2
 POLL_S: Final = 3.0
+EVERY_S: Final = 5.0
 
 
 def show(bootstrap: str, folder: Path, seconds: float | None, stop: threading.Event) -> bool:
     """Run until the time is over, or until stopped; whether everything that went in came out."""
-    pipeline = opened(bootstrap, folder)
+    results = Path(tempfile.gettempdir(), RESULTS)
+    shutil.rmtree(results, ignore_errors=True)
+    pipeline = opened(bootstrap, folder, results)
+    print(FLOW, flush=True)
     with session(pipeline.name, None, pipeline.spark) as spark:
         return show_on(spark, pipeline, seconds, stop)
 
@@ -55,7 +75,7 @@ def show_on(
         admin.create_topics([NewTopic(name, PARTITIONS) for name in (*TOPICS, *WRITTEN)]).all()
     shoppers, leave = Shoppers(bootstrap, seconds=seconds), threading.Event()
     crowd = threading.Thread(target=shoppers.go_on_until, args=(leave,), name="shoppers")
-    shown = display(as_json=False)
+    shown = display(as_json=False) if sys.stdout.isatty() else FewLines()
     clock = SystemClock()
     with TopicEnds(pipeline.sources, clock) as ends, shown:
         made = list(outputs(pipeline, Views(spark, pipeline)))
@@ -74,16 +94,38 @@ def show_on(
         finally:
             leave.set()
             crowd.join()
+    if not closing.caught_up:
+        print("Stopped before everything that was sent had been read.")
+        return True
     rows = spark.read.parquet(_lake(pipeline)).count()
-    shown.summary(running.totals.values())
+    is_equal = checked(bootstrap, shoppers, rows, running.totals.values())
+    print(f"The table:   {_lake(pipeline)} (Parquet)")
     _draw(pipeline)
-    return checked(bootstrap, shoppers, rows) if closing.caught_up else True
+    return is_equal
 
 
-def opened(bootstrap: str, folder: Path) -> Pipeline:
-    """The shop's file, for this broker and in this folder."""
+class FewLines(Lines):
+    """What batches do, for a pipe: a line every five seconds, of all queries together."""
+
+    def __init__(self) -> None:
+        self._said_s = 0.0
+        self._rows: Counter[str] = Counter()
+        self._behind: dict[str, int] = {}
+
+    def on_batch(self, progress: QueryProgress) -> None:
+        self._rows[progress.query] += progress.rows_in
+        self._behind[progress.query] = progress.lag_records or 0
+        now_s = time.monotonic()
+        if now_s - self._said_s >= EVERY_S:
+            self._said_s = now_s
+            read, behind = min(self._rows.values()), max(self._behind.values())
+            print(f"  {read:,} events through every query, {behind:,} behind", flush=True)
+
+
+def opened(bootstrap: str, folder: Path, results: Path) -> Pipeline:
+    """The shop's file, for this broker; its checkpoints in one folder, its table in another."""
     made = yaml_file.open_pipeline(HERE / "shop.yaml", [f"bootstrap={bootstrap}"])
-    lake = FilesTarget(str(folder / "lake"))
+    lake = FilesTarget(str(results / TABLE))
     sinks = tuple(
         replace(sink, target=lake) if isinstance(sink.target, FilesTarget) else sink
         for sink in made.sinks
@@ -117,34 +159,50 @@ class Closing:
                 self.over.set()
 
 
-def checked(bootstrap: str, shoppers: Shoppers, rows: int) -> bool:
-    """Count what came out against what went in."""
+def checked(bootstrap: str, shoppers: Shoppers, rows: int, totals: Iterable[QueryTotal]) -> bool:
+    """Count what came out against what went in; how fast, and what was refused and why."""
     good, bad = shoppers.sent[True], shoppers.sent[False]
+    reasons = Counter(_reason(record) for record in _records(bootstrap, "shop-dead"))
     found = [
-        ("events in the topic shop-events", good, _count(bootstrap, "shop-events")),
-        ("events in the Parquet table", good, rows),
-        ("dead letters", bad, _count(bootstrap, "shop-dead")),
+        ("clean events in the topic shop-events", good, len(_records(bootstrap, "shop-events"))),
+        ("clean events in the table", good, rows),
+        ("refused events in the topic shop-dead", bad, reasons.total()),
     ]
-    cells = [(what, f"{put:,}", f"{got:,}", put == got) for what, put, got in found]
-    table(f"{good + bad:,} events went in", ("what", "expected", "found", "equal"), cells)
+    speeds = [
+        (one.query, f"{one.rows_in:,}", f"{one.rows_in * 1000 / max(one.busy_ms, 1):,.0f}")
+        for one in totals
+    ]
+    table("How fast", ("query", "events read", "events/s while busy"), speeds)
+    table("Refused, and why", ("reason", "events"), reasons.most_common())
+    cells = [
+        (what, f"{put:,}", f"{got:,}", "yes" if put == got else "NO") for what, put, got in found
+    ]
+    table(f"{good + bad:,} events went in", ("what came out", "expected", "found", "equal"), cells)
     return all(put == got for _, put, got in found)
 
 
-def _count(bootstrap: str, topic: str) -> int:
+def _reason(record: Record[bytes, bytes]) -> str:
+    return (dict(record.headers)[REASON_HEADER] or b"").decode()
+
+
+def _records(bootstrap: str, topic: str) -> list[Record[bytes, bytes]]:
+    """Every committed record of a topic."""
     consumer: ottla.Consumer[bytes, bytes] = ottla.Consumer(
         bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
     )
     with consumer:
-        consumer.assign([ottla.TopicPartition(topic, index) for index in range(PARTITIONS)])
-        found = 0
-        while records := consumer.poll(POLL_S):
-            found += len(records)
+        partitions = [ottla.TopicPartition(topic, index) for index in range(PARTITIONS)]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        found: list[Record[bytes, bytes]] = []
+        while any(consumer.position(tp) < ends[tp] for tp in partitions):
+            found += consumer.poll(POLL_S)
     return found
 
 
 def _draw(pipeline: Pipeline) -> None:
     history = history_path(pipeline.checkpoint)
     if history is not None and history.is_file():
-        picture = Path(tempfile.gettempdir(), PICTURE)
+        picture = Path(_lake(pipeline)).with_name(PICTURE)
         draw(read(history), "What the shop's queries did", picture)
-        print(f"{picture}: throughput and lag, drawn")
+        print(f"The picture: {picture} (events a second, and how far behind)")

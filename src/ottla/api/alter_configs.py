@@ -7,7 +7,7 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.config_resources import (
     OF_CHANGES,
-    Kind,
+    ConfigKind,
     Resource,
     alter_broker,
     alter_group,
@@ -40,13 +40,13 @@ async def alter_configs(request: Request, ctx: Context) -> Fields:
         overrides, dry = replaced(pairs[resource]), request.validate_only
         config = ctx.services.config
         match resource.kind:
-            case Kind.TOPIC:
+            case ConfigKind.TOPIC:
                 check(TopicConfig, config.current, overrides)
                 await alter_topic(ctx, resource.name, lambda _: overrides, dry=dry)
-            case Kind.GROUP:
+            case ConfigKind.GROUP:
                 check(GroupConfig, config.current, overrides)
                 await alter_group(ctx, group_name(resource), lambda _: overrides, dry=dry)
-            case Kind.BROKER:
+            case ConfigKind.BROKER:
                 broker = broker_of(ctx, resource.name, OF_CHANGES)
                 check_broker(config, overrides, whole_cluster=broker is None)
                 await alter_broker(ctx, broker, lambda _: overrides, dry=dry)

@@ -72,10 +72,14 @@ def require(
 def uses_broker_listener(peer: Peer, services: Services) -> bool:
     """Whether the peer may be a broker of this cluster, judged by the listener it came through.
 
-    A broker without ZooKeeper is alone: no connection comes from another broker.
+    A broker without ZooKeeper is alone: no connection comes from another broker. With an authorizer
+    it may come through any listener, because its principal is what counts: while brokers change to
+    another listener, one by one, each is talked to on both.
     """
     if services.config.current.zookeeper_connect is None:
         return False
+    if services.authorizer.in_force:
+        return True
     listeners = services.broker.listeners
     return peer.listener in (listeners.inter_broker, listeners.control_plane)
 

@@ -26,7 +26,7 @@ SLICE: Final = 20
 """Resources altered before the loop may run other tasks, where nothing waits for the store."""
 
 
-class Kind(IntEnum):
+class ConfigKind(IntEnum):
     """Kafka's numbers."""
 
     TOPIC = 2
@@ -42,11 +42,11 @@ class Resource(NamedTuple):
 
 
 _GUARDED: Final[Mapping[int, acl.Kind]] = {
-    Kind.TOPIC: acl.Kind.TOPIC,
-    Kind.BROKER: acl.Kind.CLUSTER,
-    Kind.BROKER_LOGGER: acl.Kind.CLUSTER,
-    Kind.CLIENT_METRICS: acl.Kind.CLUSTER,
-    Kind.GROUP: acl.Kind.GROUP,
+    ConfigKind.TOPIC: acl.Kind.TOPIC,
+    ConfigKind.BROKER: acl.Kind.CLUSTER,
+    ConfigKind.BROKER_LOGGER: acl.Kind.CLUSTER,
+    ConfigKind.CLIENT_METRICS: acl.Kind.CLUSTER,
+    ConfigKind.GROUP: acl.Kind.GROUP,
 }
 """The kind of ACL resource that protects the settings of each kind of resource."""
 

@@ -9,7 +9,7 @@ from ottla.api import loggers
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.config_resources import (
     OF_LOGGERS,
-    Kind,
+    ConfigKind,
     Resource,
     broker_of,
     group_name,
@@ -61,16 +61,16 @@ def _configs(
 ) -> Iterable[Fields]:
     config = ctx.services.config
     match resource.kind:
-        case Kind.TOPIC:
+        case ConfigKind.TOPIC:
             entries = describe_topic(config, known_topic(ctx, resource.name), only)
-        case Kind.GROUP:
+        case ConfigKind.GROUP:
             name = group_name(resource, "Group name must not be empty")
             entries = describe_group(config, name, only)
-        case Kind.BROKER if broker_of(ctx, resource.name) is None:
+        case ConfigKind.BROKER if broker_of(ctx, resource.name) is None:
             entries = describe_cluster(config, only)
-        case Kind.BROKER:
+        case ConfigKind.BROKER:
             entries = describe_broker(config, only)
-        case Kind.BROKER_LOGGER:
+        case ConfigKind.BROKER_LOGGER:
             return _loggers(resource, only, ctx)
         case _:
             raise unsupported(resource)

@@ -11,7 +11,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.config_resources import (
     OF_CHANGES,
     OF_LOG_LEVELS,
-    Kind,
+    ConfigKind,
     Resource,
     alter_broker,
     alter_group,
@@ -46,17 +46,17 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
         alterations, dry = changes[resource], request.validate_only
         config = ctx.services.config
         match resource.kind:
-            case Kind.TOPIC:
+            case ConfigKind.TOPIC:
                 change = partial(altered, TopicConfig, config.current, alterations)
                 await alter_topic(ctx, resource.name, change, dry=dry)
-            case Kind.GROUP:
+            case ConfigKind.GROUP:
                 change = partial(altered, GroupConfig, config.current, alterations)
                 await alter_group(ctx, group_name(resource), change, dry=dry)
-            case Kind.BROKER:
+            case ConfigKind.BROKER:
                 broker = broker_of(ctx, resource.name, OF_CHANGES)
                 change = partial(altered_broker, config, alterations, whole_cluster=broker is None)
                 await alter_broker(ctx, broker, change, dry=dry)
-            case Kind.BROKER_LOGGER:
+            case ConfigKind.BROKER_LOGGER:
                 _alter_loggers(ctx, resource.name, alterations, dry=dry)
             case _:
                 raise unsupported(resource)

@@ -6,23 +6,23 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
-from ottla.api.config_resources import Kind
+from ottla.api.config_resources import ConfigKind
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 
 KEY: Final = 74
 FIRST_WITH_TYPES: Final = 1
-SUPPORTED: Final = frozenset(Kind)
+SUPPORTED: Final = frozenset(ConfigKind)
 
 
 async def list_config_resources(request: Request, ctx: Context) -> Fields:
     kinds = _requested_kinds(request, ctx)
     image = ctx.services.metadata.image
-    names: dict[Kind, list[str]] = {
-        Kind.TOPIC: sorted(image.topics),
-        Kind.BROKER: [str(id) for id in sorted(image.brokers)],
-        Kind.BROKER_LOGGER: [str(id) for id in sorted(image.brokers)],
-        Kind.GROUP: sorted(ctx.services.config.groups),
+    names: dict[ConfigKind, list[str]] = {
+        ConfigKind.TOPIC: sorted(image.topics),
+        ConfigKind.BROKER: [str(id) for id in sorted(image.brokers)],
+        ConfigKind.BROKER_LOGGER: [str(id) for id in sorted(image.brokers)],
+        ConfigKind.GROUP: sorted(ctx.services.config.groups),
     }
     return {
         "throttle_time": 0,
@@ -35,17 +35,17 @@ async def list_config_resources(request: Request, ctx: Context) -> Fields:
     }
 
 
-def _requested_kinds(request: Request, ctx: Context) -> frozenset[Kind]:
+def _requested_kinds(request: Request, ctx: Context) -> frozenset[ConfigKind]:
     """Version 0 lists client metrics only; later ones the requested kinds, or all."""
     if ctx.call.version < FIRST_WITH_TYPES:
-        return frozenset({Kind.CLIENT_METRICS})
+        return frozenset({ConfigKind.CLIENT_METRICS})
     requested = frozenset(request.resource_types)
     if requested - SUPPORTED:
         unknown = ", ".join(str(kind) for kind in sorted(requested - SUPPORTED))
         raise KafkaError(
             ErrorCode.unsupported_version, f"Unsupported config resource types: {unknown}."
         )
-    return frozenset(map(Kind, requested)) or SUPPORTED
+    return frozenset(map(ConfigKind, requested)) or SUPPORTED
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:

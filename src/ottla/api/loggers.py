@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from ottla.config.changes import Alteration, Operation
+from ottla.config.changes import Alteration, AlterOperation
 from ottla.model.errors import ErrorCode, KafkaError
 
 ROOT: Final = "root"
@@ -36,21 +36,21 @@ def check(alterations: Sequence[Alteration]) -> None:
     for name, operation, value in alterations:
         if name not in names:
             raise KafkaError(ErrorCode.invalid_config, f"Logger {name} does not exist!")
-        if operation == Operation.SET:
+        if operation == AlterOperation.SET:
             if value not in LEVELS:
                 raise KafkaError(
                     ErrorCode.invalid_config,
                     f"Cannot set the log level of {name} to {value} as it is not a supported log "
                     f"level. Valid log levels are {', '.join(sorted(LEVELS))}",
                 )
-        elif operation == Operation.DELETE:
+        elif operation == AlterOperation.DELETE:
             if name == ROOT:
                 raise KafkaError(
                     ErrorCode.invalid_request,
                     "Removing the log level of the root logger is not allowed",
                 )
         else:
-            refused = "APPEND" if operation == Operation.APPEND else "SUBTRACT"
+            refused = "APPEND" if operation == AlterOperation.APPEND else "SUBTRACT"
             raise KafkaError(
                 ErrorCode.invalid_request,
                 f"{refused} operation is not allowed for the BROKER_LOGGER resource",
@@ -60,7 +60,7 @@ def check(alterations: Sequence[Alteration]) -> None:
 def apply(alterations: Sequence[Alteration]) -> None:
     """Call `check` first; a logger without a level has its parent's."""
     for name, operation, value in alterations:
-        level = LEVELS[value or ""] if operation == Operation.SET else logging.NOTSET
+        level = LEVELS[value or ""] if operation == AlterOperation.SET else logging.NOTSET
         _logger(name).setLevel(level)
 
 

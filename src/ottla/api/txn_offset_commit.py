@@ -14,7 +14,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import WRITE_TRANSACTIONS, on_group
 from ottla.api.offset_commit import BATCH
 from ottla.coordinator.group.offset_commit import CommitRequest, OffsetToCommit
-from ottla.coordinator.internal_topic_log import Producer as Writer
+from ottla.coordinator.internal_topic_log import RecordProducer
 from ottla.coordinator.txn.remote_coordinator import PartitionCheck
 from ottla.coordinator.txn.state import Producer
 from ottla.coordinator.txn.verification import producer_error
@@ -111,7 +111,7 @@ async def _commit(
         offset_commits,
         transactional=True,
     )
-    return await groups.commit(commit, Writer(*producer))
+    return await groups.commit(commit, RecordProducer(*producer))
 
 
 def _as_group_code(code: ErrorCode) -> ErrorCode:

@@ -29,6 +29,11 @@ from ottla.protocol.schema import KioMessage, versions
 from ottla.protocol.wire import Fields
 
 SIZE_BYTES: Final = 4
+FETCHES: Final = "fetch-"
+"""How the purposes of replica fetches begin."""
+BULK: Final = OutboundLimits(bulk_buffer_bytes=0)
+"""A follower that copies megabytes is woken once for a reply, not for every hundred kilobytes of it
+(benchmarks/cluster.py)."""
 
 
 class Link(Protocol):
@@ -173,7 +178,7 @@ class BrokerLinks:
             if before[0] == address:
                 return before[1]
             before[1].close()
-        link = self.open(*address, purpose)
+        link = self.open(*address, purpose, BULK if purpose.startswith(FETCHES) else None)
         self._kept[(broker, purpose)] = (address, link)
         return link
 

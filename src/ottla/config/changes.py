@@ -36,7 +36,7 @@ BY_LISTENER: Final = ("ssl.key.password", "ssl.keystore.", "ssl.truststore.")
 """Stores are replaced live for one listener at a time, as in Kafka."""
 
 
-class Operation(IntEnum):
+class AlterOperation(IntEnum):
     SET = 0
     DELETE = 1
     APPEND = 2
@@ -173,19 +173,19 @@ def _applied(
 
 def _alter(kind: type[Settings], overrides: dict[str, str], alteration: Alteration) -> None:
     name, operation, value = alteration
-    if operation == Operation.DELETE:
+    if operation == AlterOperation.DELETE:
         overrides.pop(name, None)
         return
     if value is None:
         raise _null(name)
     match operation:
-        case Operation.SET:
+        case AlterOperation.SET:
             overrides[name] = value
-        case Operation.APPEND:
+        case AlterOperation.APPEND:
             items = _items(kind, overrides, name, "APPEND")
             items += [item for item in _split(value) if item not in items]
             overrides[name] = ",".join(items)
-        case Operation.SUBTRACT:
+        case AlterOperation.SUBTRACT:
             items = _items(kind, overrides, name, "SUBTRACT")
             for item in _split(value):
                 if item in items:

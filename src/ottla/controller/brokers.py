@@ -110,7 +110,11 @@ def on_leader_and_isr_reply(state: ControllerState, event: LeaderAndIsrReplied) 
         return Step(state)
     failed_before = state.failed_directories.get(event.broker, frozenset())
     hosted = {tp for tp in event.codes if _has_replica(state, event.broker, tp)}
-    lost = {tp for tp in hosted if event.codes[tp] is ErrorCode.kafka_storage_error}
+    lost = {
+        tp
+        for tp in hosted
+        if event.codes[tp] is ErrorCode.kafka_storage_error and not _is_deleted(state, tp)
+    }
     recovered = {tp for tp in hosted & failed_before if event.codes[tp] is ErrorCode.none}
     failed = (failed_before | lost) - recovered
     if failed == failed_before:
@@ -124,6 +128,15 @@ def on_leader_and_isr_reply(state: ControllerState, event: LeaderAndIsrReplied) 
     replicas.move(draft, [Replica(tp, event.broker) for tp in recovered], ReplicaState.ONLINE)
     _elect_where_possible(draft)
     return draft.step()
+
+
+def _is_deleted(state: ControllerState, tp: TopicPartition) -> bool:
+    """Whether a StopReplica follows, whose reply says whether the replica can be deleted.
+
+    A replica that was to lead or follow, and has no log, has nothing that would hold it up.
+    """
+    deletion = state.deletions.get(tp.topic)
+    return deletion is not None and deletion.started
 
 
 def _let_follow(draft: Draft, broker: BrokerId, lost: Iterable[TopicPartition]) -> None:

@@ -51,7 +51,7 @@ class TransactionalWriter(Protocol):
     def epoch(self) -> int: ...
 
 
-class Producer(NamedTuple):
+class RecordProducer(NamedTuple):
     """The id and epoch of a producer."""
 
     id: ProducerId

@@ -122,8 +122,10 @@ class RequestQueues(Generic[Item, Result]):
             task.add_done_callback(self._tasks.pop)
 
     def close(self) -> None:
-        """The broker stops: requests in flight are lost."""
+        """The broker stops: requests in flight are lost, and items that wait for them."""
         self._closed = True
+        for destination in self._destinations.values():
+            self._lose(destination)  # the tasks that would take them may never run again
         for task in list(self._tasks):
             task.cancel()
 

@@ -21,7 +21,10 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from ottla.coordinator.deferred_reply import Commit, committed
 from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase, perform
-from ottla.coordinator.internal_topic_log import InternalTopicLog, Producer, TransactionalWriter
+from ottla.coordinator.internal_topic_log import (
+    InternalTopicLog,
+    TransactionalWriter,
+)
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.shard import Shard
 from ottla.coordinator.shard_loader import ShardLoader, retry_delay_ms
@@ -56,7 +59,6 @@ def partition_for(key: str, partitions: int) -> int:
 __all__ = [
     "InternalTopicLog",
     "OwnedShard",
-    "Producer",
     "Runtime",
     "RuntimeContext",
     "ShardPhase",

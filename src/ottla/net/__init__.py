@@ -10,9 +10,8 @@
 - `network`             what all listeners share: limits, counts, idle connections
 - `limits`              the network's limits
 - `connection_limits`   connection counts, and whether one more is accepted
-- `waiting_connections`, `creation_rate`   connections that wait for a limit; the rate of new ones
+- `waiting_connections` connections that wait for a limit; the rate of new ones
 - `admission`           memory for requests: what is granted, what waits (pure)
-- `reply_memory`        memory of replies that peers have not read (pure)
 - `error_log`           rate-limited log lines about misbehaving peers
 - `request_metrics`     request counts and times
 - `outbound_connection` a connection to another broker

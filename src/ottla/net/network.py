@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter as CountOf
 from collections.abc import Callable, Iterable, Sized
 from concurrent.futures import Executor
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 from ottla.model.clock import Clock
 from ottla.model.metrics import Counter, Labels
@@ -20,7 +20,6 @@ from ottla.net.connection import Connection
 from ottla.net.connection_limits import ConnectionCounts, Evictable, least_recently_used
 from ottla.net.error_log import PeerErrorLog
 from ottla.net.limits import SWEEP_MS, SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
-from ottla.net.reply_memory import ReplyMemory
 from ottla.net.request_metrics import UNKNOWN, RequestMetrics
 from ottla.net.request_slot import Peer
 from ottla.net.run_queue import RunQueue
@@ -31,6 +30,37 @@ from ottla.net.waiting_connections import (
     NewConnection,
     WaitingConnections,
 )
+
+Owner = TypeVar("Owner")
+
+
+class ReplyMemory(Generic[Owner]):
+    """Memory of replies that clients have not read; says which connection has the most. Pure.
+
+    At most `limit` bytes; below 0: as many as there are. Each connection is paused long before
+    this limit (`limits.UNSENT_PAUSE_BYTES`), which is for many connections at once: their replies
+    stay in memory until one of them is closed.
+    """
+
+    def __init__(self, limit: int = -1) -> None:
+        self.limit = limit
+        self.total = 0
+        self._sizes: dict[Owner, int] = {}
+
+    def note(self, owner: Owner, size: int) -> Owner | None:
+        """Record the bytes of `owner`; over the limit, the owner with the most bytes."""
+        self.total += size - self._sizes.get(owner, 0)
+        if size:
+            self._sizes[owner] = size
+        else:
+            self._sizes.pop(owner, None)
+        if not 0 <= self.limit < self.total:
+            return None
+        return max(self._sizes, key=self._sizes.__getitem__)
+
+    def of(self, owner: Owner) -> int:
+        return self._sizes.get(owner, 0)
+
 
 THROTTLED_MAX: Final = 1_000
 """Connections that came too early and are not closed yet; beyond, they are closed at once."""

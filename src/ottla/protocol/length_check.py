@@ -54,7 +54,12 @@ def check(walk: Walk, body: memoryview, position: int, max_values: int = MAX_VAL
 @cache
 def walk_of(entity: Entity) -> Walk:
     """The function that walks over one message or struct, from its start to its end."""
-    return _compile(lambda scope: _struct(entity, scope))
+    return compile_walk(entity, _tags)
+
+
+def compile_walk(entity: Entity, tags: Callable[[Entity], Walk]) -> Walk:
+    """The same, with another function for the tagged fields of each struct."""
+    return _compile(lambda scope: _struct(entity, scope), tags)
 
 
 def read_uvarint(data: memoryview, position: int) -> tuple[int, int]:
@@ -117,8 +122,9 @@ Scope: TypeAlias = dict[str, Any]
 Lines: TypeAlias = Iterator[str]
 
 
-def _compile(lines: Callable[[Scope], Lines]) -> Walk:
+def _compile(lines: Callable[[Scope], Lines], tags: Callable[[Entity], Walk]) -> Walk:
     scope: Scope = {
+        "tags_of": tags,
         "uvarint": read_uvarint,
         "int32": Struct(">i").unpack_from,
         "refuse": _refuse,
@@ -147,7 +153,7 @@ def _struct(entity: Entity, scope: Scope) -> Lines:
         yield f"at += {skip}"
     if flexible:
         tags = f"tags_{len(scope)}"
-        scope[tags] = _tags(entity)
+        scope[tags] = scope["tags_of"](entity)
         yield f"if data[at]: at, left = {tags}(data, at, left)"
         yield "else: at += 1"
 
@@ -253,7 +259,7 @@ def _tags(entity: Entity) -> Walk:
 
 
 def _tagged_field(field: Field) -> Walk:
-    return _compile(lambda scope: _field(field, True, scope))
+    return _compile(lambda scope: _field(field, True, scope), _tags)
 
 
 def _size(field: Field) -> int:

@@ -34,7 +34,7 @@ Annotation: TypeAlias = Any
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Kind(Enum):
+class MessageKind(Enum):
     """Whether a message is a request or a response."""
 
     REQUEST = EntityType.request
@@ -115,12 +115,12 @@ def versions(key: int) -> tuple[int, ...]:
 
 
 @cache
-def message(key: int, version: int, kind: Kind) -> Entity:
+def message(key: int, version: int, kind: MessageKind) -> Entity:
     """The class of one message."""
     if version not in versions(key):
         raise UnknownApi(f"unknown version {version} of api key {key}")
     if key in interbroker.VERSIONS:
-        return interbroker.message(key, version, response=kind is Kind.RESPONSE)
+        return interbroker.message(key, version, response=kind is MessageKind.RESPONSE)
     entity: Entity = resolve_name(schema_name_map[api_key_map[key]][version][kind.value])
     _allow_no_moment(entity)
     return entity
@@ -177,7 +177,7 @@ def _without_none(declared: Annotation) -> tuple[bool, Annotation]:
     return True, next(option for option in options if option is not NoneType)
 
 
-def read_missing_fields_as_defaults(key: int, version: int, kind: Kind) -> None:
+def read_missing_fields_as_defaults(key: int, version: int, kind: MessageKind) -> None:
     """Let a handler read any field that any version of this message has.
 
     A field that this version lacks has the default of the newest version that has it. The other
@@ -186,7 +186,7 @@ def read_missing_fields_as_defaults(key: int, version: int, kind: Kind) -> None:
     _add_defaults(message(key, version, kind), key, kind, ())
 
 
-def _add_defaults(entity: Entity, key: int, kind: Kind, path: tuple[str, ...]) -> None:
+def _add_defaults(entity: Entity, key: int, kind: MessageKind, path: tuple[str, ...]) -> None:
     def default(self: object, name: str) -> object:
         if not name.startswith("_"):
             for version in reversed(versions(key)):

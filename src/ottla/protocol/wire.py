@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from functools import cache
 from struct import Struct
 from struct import error as StructError
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kio.serial import entity_reader
 
@@ -21,13 +21,14 @@ from ottla.protocol.encode import Encoded, Fields, Write, ms, writer_of
 from ottla.protocol.length_check import MAX_VALUES, Walk, check, skip_tags, walk_of
 from ottla.protocol.schema import (
     Entity,
-    Kind,
     KioMessage,
+    MessageKind,
     UnknownApi,
     fields_of,
     message,
     read_missing_fields_as_defaults,
 )
+from ottla.protocol.unknown_tags import REFUSAL, without_unknown_tags
 
 __all__ = [
     "FLEXIBLE_SINCE",
@@ -134,27 +135,27 @@ def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> KioMe
 
 def check_request(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> None:
     """Raise Disconnect unless the frame has a complete, well-formed request."""
-    walk, _ = _request_reader(call.key, call.version)
+    walk = _request_reader(call.key, call.version).walk
     check(walk, frame, call.body_at, max_values)
 
 
 def read_request(call: Call, frame: memoryview) -> KioMessage:
     """The request of a frame that `check_request` has accepted."""
-    _, read = _request_reader(call.key, call.version)
-    return _read(read, frame, call.body_at)
+    reader = _request_reader(call.key, call.version)
+    return _read(reader, frame, call.body_at)
 
 
 def decode_reply(key: int, version: int, frame: memoryview) -> KioMessage:
     """The reply in this frame (without its size) as kio's class of its version."""
-    walk, read = _reply_reader(key, version)
+    reader = _reply_reader(key, version)
     position = 4
     if _reply_is_flexible(key, version):
         try:
             position, _ = skip_tags(frame, position)
         except IndexError:
             raise Disconnect("reply header is cut short") from None
-    check(walk, frame, position, _MAX_REPLY_VALUES)
-    return _read(read, frame, position)
+    check(reader.walk, frame, position, _MAX_REPLY_VALUES)
+    return _read(reader, frame, position)
 
 
 def reply(call: Call, fields: Fields) -> bytes:
@@ -169,7 +170,7 @@ def reply(call: Call, fields: Fields) -> bytes:
 def reply_in_pieces(call: Call, fields: Fields) -> Generator[None, None, bytes]:
     """As `reply`, for a large one; yields between slices."""
     out = bytearray(_reply_header_size(call))
-    yield from write_in_pieces(message(call.key, call.version, Kind.RESPONSE), fields, out)
+    yield from write_in_pieces(message(call.key, call.version, MessageKind.RESPONSE), fields, out)
     _FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
     return bytes(out)
 
@@ -197,7 +198,7 @@ def encode_request(
     key: int, version: int, correlation_id: int, client_id: str | None, fields: Fields
 ) -> bytes:
     """A framed request; fields that the version lacks are dropped."""
-    write = writer_of(message(key, version, Kind.REQUEST))
+    write = writer_of(message(key, version, MessageKind.REQUEST))
     out = bytearray(4)
     out += request_header(key, version, correlation_id, client_id)
     write(fields, out)
@@ -221,31 +222,38 @@ def _reply_is_flexible(key: int, version: int) -> bool:
 
 
 Read: TypeAlias = Callable[[memoryview, int], tuple[KioMessage, int]]
-Reader: TypeAlias = tuple[Walk, Read]
+
+
+class Reader(NamedTuple):
+    """How one version of a message is checked and read."""
+
+    walk: Walk
+    read: Read
+    entity: Entity
 
 
 @cache
 def _request_reader(key: int, version: int) -> Reader:
-    return _reader(key, version, Kind.REQUEST)
+    return _reader(key, version, MessageKind.REQUEST)
 
 
 @cache
 def _reply_reader(key: int, version: int) -> Reader:
-    return _reader(key, version, Kind.RESPONSE)
+    return _reader(key, version, MessageKind.RESPONSE)
 
 
-def _reader(key: int, version: int, kind: Kind) -> Reader:
+def _reader(key: int, version: int, kind: MessageKind) -> Reader:
     try:
         entity = message(key, version, kind)
     except UnknownApi as unknown:
         raise Disconnect(str(unknown)) from None
     read_missing_fields_as_defaults(key, version, kind)
-    return walk_of(entity), entity_reader(entity)
+    return Reader(walk_of(entity), entity_reader(entity), entity)
 
 
 @cache
 def _reply_writer(key: int, version: int) -> Write:
-    return writer_of(message(key, version, Kind.RESPONSE))
+    return writer_of(message(key, version, MessageKind.RESPONSE))
 
 
 @cache
@@ -255,15 +263,20 @@ def _part_writer(key: int, version: int, array: str) -> Write:
 
 @cache
 def _part_struct(key: int, version: int, array: str) -> Entity:
-    fields = fields_of(message(key, version, Kind.RESPONSE))
+    fields = fields_of(message(key, version, MessageKind.RESPONSE))
     struct = next(field.struct for field in fields if field.name == array)
     assert struct is not None, f"{array} is not an array of structs"
     return struct
 
 
-def _read(read: Read, frame: memoryview, position: int) -> KioMessage:
+def _read(reader: Reader, frame: memoryview, position: int) -> KioMessage:
     try:
-        entity, _ = read(frame, position)
+        try:
+            entity, _ = reader.read(frame, position)
+        except Exception as error:
+            if REFUSAL not in str(error):
+                raise
+            entity, _ = reader.read(without_unknown_tags(reader.entity, frame, position), 0)
     except Exception as error:
         # kio's errors for text that is not UTF-8, timestamps out of range and the like.
         raise Disconnect(f"cannot decode message: {error}") from None

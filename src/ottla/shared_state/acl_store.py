@@ -24,7 +24,6 @@ from ottla.shared_state.change_notifications import (
     rewrite_all,
 )
 from ottla.store import paths
-from ottla.store.acl_nodes import AclChangeNode, AclNode, RuleText
 from ottla.store.nodes import BadNode
 from ottla.store.port import (
     Create,
@@ -35,6 +34,7 @@ from ottla.store.port import (
     Set,
     Store,
 )
+from ottla.store.security_nodes import AclChangeNode, AclNode, RuleText
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from ottla.store.port import (
     Store,
     StoreUnavailable,
 )
-from ottla.store.token_nodes import TokenNode
+from ottla.store.security_nodes import TokenNode
 
 log = logging.getLogger(__name__)
 

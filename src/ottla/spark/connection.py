@@ -19,14 +19,16 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from random import Random
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ottla.client.admin.session import Session
 from ottla.client.cluster import Cluster
 from ottla.client.loop_thread import LoopThread
-from ottla.client.producer.sync import Producer
 from ottla.config.client import AdminConfig, ClientConfig
 from ottla.model.clock import SystemClock
+
+if TYPE_CHECKING:
+    from ottla.client.producer.sync import Producer
 
 WORKER: Final = "pyspark.daemon"
 """Imported in every Python process that Spark starts on its own."""
@@ -101,6 +103,8 @@ _producers: dict[tuple[tuple[str, str], ...], Producer] = {}
 @contextmanager
 def shared_producer(settings: Mapping[str, str]) -> Iterator[Producer]:
     """This process's idempotent producer for these settings; one that failed is not kept."""
+    from ottla.client.producer.sync import Producer
+
     key = tuple(sorted(settings.items()))
     producer = _producers.pop(key, None) or Producer(config=settings)
     try:

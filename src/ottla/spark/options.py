@@ -63,6 +63,7 @@ SOURCE: Final = (
     "fetchOffset.retryIntervalMs",
     "partition.metadata.cache.ttl.ms",
     "ottla.delay",
+    "ottla.until",
 )
 SINK: Final = ("topic", "includeHeaders", "ottla.exactly.once", "ottla.sink")
 SOURCE_OWNS: Final[Mapping[str, str]] = {
@@ -82,6 +83,8 @@ SINK_OWNS: Final[Mapping[str, str]] = {
     "interceptor.classes": "an interceptor could change what is written",
 }
 
+UNTIL: Final = "ottla.until"
+"""Where a stream ends: the offsets of every partition that it reads, as JSON."""
 DEFAULT_GROUP_PREFIX: Final = "ottla-spark-source"
 POLL_TIMEOUT_MS: Final = 120_000
 
@@ -148,8 +151,9 @@ def batch_source(options: Mapping[str, str]) -> SourceOptions:
     """Options of `spark.read`; those of streaming are of no effect there, as in Spark's own."""
     parsed = ParsedOptions(options, SOURCE + SINK)
     _streaming(parsed)  # of no effect, and yet not to be wrong
-    if parsed.text("ottla.delay") is not None:
-        raise UserError("ottla.delay: only for streaming queries")
+    for name in ("ottla.delay", UNTIL):
+        if parsed.text(name) is not None:
+            raise UserError(f"{name}: only for streaming queries")
     start, start_option = _start(parsed, Edge.EARLIEST)
     end, end_option = _end(parsed)
     _refuse_edge(start, start_option, Edge.LATEST, LATEST, "a batch begins before the latest")
@@ -165,7 +169,10 @@ def stream_source(options: Mapping[str, str]) -> SourceOptions:
         if parsed.text(name) is not None:
             raise UserError(f"{name}: only for batch queries")
     start, start_option = _start(parsed, Edge.LATEST)
-    return _source(parsed, start, start_option, limits=_streaming(parsed))
+    text = parsed.text(UNTIL)
+    end = Edge.LATEST if text is None else AtOffsets(parse_offsets(UNTIL, text))
+    limits = _streaming(parsed)
+    return _source(parsed, start, start_option, end=end, end_option=UNTIL, limits=limits)
 
 
 def sink(options: Mapping[str, str]) -> SinkOptions:

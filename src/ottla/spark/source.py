@@ -4,6 +4,9 @@ Owns: what Spark asks of a data source, and which reader or writer answers; and 
 `CREATE TABLE … USING ottla`. Never: does their work. A mistake in an option is an error that names
 it, before anything runs.
 
+Readers and writers are imported where they are made: Spark starts a process for each step of a
+query, which needs one of them, and imports are most of its CPU time.
+
 Spark 4.3 hands the options of a table to `schema` when the table is created, and none to the
 readers and writers of later statements. They travel in the metadata of the first column, which the
 catalogue keeps.
@@ -20,15 +23,16 @@ from pyspark.sql.datasource import DataSource
 
 from ottla.model.errors import UserError
 from ottla.spark import options, rows
-from ottla.spark.batch_reader import BatchReader, FilteringReader
 from ottla.spark.connection import keep
 from ottla.spark.parsed_options import OF_A_TABLE
-from ottla.spark.stream_reader import StreamReader
 from ottla.spark.user_errors import as_user_errors
-from ottla.spark.writer import BatchWriter, StreamWriter, begin_job
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from ottla.spark.batch_reader import BatchReader
+    from ottla.spark.stream_reader import StreamReader
+    from ottla.spark.writer import BatchWriter, StreamWriter
 
 FORMAT: Final = "ottla"
 PUSHES_FILTERS: Final = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -54,12 +58,16 @@ class OttlaDataSource(DataSource):
         return rows.schema(columns)
 
     def reader(self, schema: StructType) -> BatchReader:
+        from ottla.spark.batch_reader import BatchReader, FilteringReader
+
         keep()
         with as_user_errors():
             given = options.batch_source(self._all_options(schema))
         return (FilteringReader if PUSHES_FILTERS in sys.modules else BatchReader)(given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        from ottla.spark.writer import BatchWriter, begin_job
+
         keep()
         with as_user_errors():
             if overwrite:
@@ -71,6 +79,8 @@ class OttlaDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """`overwrite` is the output mode complete: every batch adds the whole result, as with
         Spark's own connector."""
+        from ottla.spark.writer import StreamWriter
+
         keep()
         with as_user_errors():
             return StreamWriter(*self._sink(schema))
@@ -80,6 +90,8 @@ class OttlaDataSource(DataSource):
         return given, rows.written(schema, given.topic)
 
     def streamReader(self, schema: StructType) -> StreamReader:
+        from ottla.spark.stream_reader import StreamReader
+
         return StreamReader(self._all_options(schema), schema)
 
     def _all_options(self, schema: StructType) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import Offset
 from ottla.protocol.encode import writer_of
 from ottla.protocol.hot.fetch_response import PartitionResponse, read_fetch_response
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from ottla.spark.connection import Connection
 from ottla.spark.offsets import DataLost, Loss
 from ottla.spark.plan import Span
@@ -207,7 +207,7 @@ class Fetcher:
             "partition_max_bytes": size,
         }
         out = bytearray()
-        writer_of(message(FETCH, version, Kind.REQUEST))(
+        writer_of(message(FETCH, version, MessageKind.REQUEST))(
             {
                 "replica_id": -1,
                 "max_wait": self._settings.max_wait_ms,

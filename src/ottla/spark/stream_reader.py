@@ -35,6 +35,7 @@ from ottla.spark import partition_offsets, plan
 from ottla.spark.batch_reader import Part, read_part
 from ottla.spark.connection import Connection, shared
 from ottla.spark.offsets import (
+    AtOffsets,
     DataLost,
     JsonOffsets,
     Offsets,
@@ -156,11 +157,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return await partition_offsets.at(session, self._options, partitions)
 
     async def _now(self, session: Session) -> Offsets:
-        """The latest offsets now; deleted partitions are absent."""
+        """The latest offsets now, or where the stream ends; deleted partitions are absent."""
         partitions = await self._partitions(session)
-        return await partition_offsets.latest(
-            session, self._options, partitions, self._clock.wall_ms()
-        )
+        now_ms = self._clock.wall_ms()
+        latest = await partition_offsets.latest(session, self._options, partitions, now_ms)
+        until = self._options.end
+        if not isinstance(until, AtOffsets):
+            return latest
+        ends = until.offsets
+        return {tp: min(offset, ends[tp]) for tp, offset in latest.items() if tp in ends}
 
     async def _partitions(self, session: Session) -> list[TopicPartition]:
         """The partitions, fetched again after `partition.metadata.cache.ttl.ms`.

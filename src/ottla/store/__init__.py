@@ -5,8 +5,7 @@ ZooKeeper's model with Kafka's paths. Nothing above knows which backend is used.
 - `port`             what a store is: calls, errors, sessions
 - `paths`            Kafka's paths
 - `nodes`            the JSON of each node, both ways
-- `acl_nodes`        the JSON of ACL nodes
-- `token_nodes`      the JSON of delegation tokens
+- `security_nodes`   the JSON of ACLs and delegation tokens
 - `changes`          a fired watch turned into a typed change
 - `tree`             the tree itself and drafts over it (pure)
 - `watch_registry`   the one-shot watches of one session

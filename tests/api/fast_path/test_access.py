@@ -13,9 +13,9 @@ from ottla.api.produce import API
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.testing import Broker
-from tests.api.ruling import AUTHORIZER, EVERYTHING, created, deleted, rule
-from tests.asking import PRODUCE, Line, batch, create_topics, produce_fields
+from tests.api.acl_requests import AUTHORIZER, EVERYTHING, created, deleted, rule
 from tests.fakes.api_side import ApiSide, api_side
+from tests.raw_requests import PRODUCE, Line, batch, create_topics, produce_fields
 
 LONG = bytes(200)  # records shorter than this go the general way in compact encodings
 WRITE = Rule(

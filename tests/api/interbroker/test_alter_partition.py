@@ -14,7 +14,7 @@ from ottla.model.errors import ErrorCode as E
 from ottla.model.ids import BrokerEpoch, TopicPartition
 from ottla.store import paths
 from ottla.store.nodes import StateNode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import ControlPlane, Node, control_plane, settle, until
 
 TP = TopicPartition("t", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.api.interbroker.controlled_shutdown import API
 from ottla.controller.events import NewTopic
 from ottla.model.errors import ErrorCode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import control_plane, settle
 
 

@@ -10,7 +10,7 @@ from ottla.api import create_topics, metadata
 from ottla.api.interbroker.envelope import API
 from ottla.model.errors import ErrorCode as E
 from ottla.protocol import principals, wire
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import control_plane, settle
 
 CREATE = {

@@ -9,7 +9,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerEpoch, ControllerEpoch, TopicPartition
 from ottla.store import paths
 from ottla.store.nodes import ConfigNode
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.controller.transcript import topic_id
 from tests.fakes.control_plane import control_plane
 

@@ -7,7 +7,7 @@ import pytest
 from ottla.api.interbroker.stop_replica import API
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ControllerEpoch, TopicPartition
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.fakes.control_plane import control_plane
 
 ASKED = {

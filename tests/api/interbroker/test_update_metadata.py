@@ -7,7 +7,7 @@ import pytest
 from ottla.api.interbroker.update_metadata import API
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId, TopicPartition
-from tests.api.asking import ask
+from tests.api.handler_client import ask
 from tests.controller.transcript import topic_id
 from tests.fakes.control_plane import control_plane
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from ottla.testing import Broker
-from tests.asking import Line, batch, produced
 from tests.cli.ottla_program import Run
 from tests.client.admin.group_members import joined
+from tests.raw_requests import Line, batch, produced
 
 
 @pytest.mark.spec("MON-23", "TOOL-12")

@@ -7,9 +7,9 @@ from ottla.cli.groups.plan import OffsetMove, ResetTarget
 from ottla.cli.groups.reset_offsets import reset_target
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
-from tests.asking import Line, batch, produced
 from tests.cli.ottla_program import Run
 from tests.client.admin.group_members import joined
+from tests.raw_requests import Line, batch, produced
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import ottla
 from ottla.cli.offsets.list import expanded
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
-from tests.asking import NOW_MS, Line, batch, produced
 from tests.cli.ottla_program import Run
+from tests.raw_requests import NOW_MS, Line, batch, produced
 
 
 @pytest.mark.spec("TOOL-18")

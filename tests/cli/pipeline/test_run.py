@@ -73,7 +73,7 @@ def test_the_examples_that_end_work_and_bad_sql_is_one_line(folder: Path) -> Non
     lines = [json.loads(line) for line in good[0].out.splitlines()]
     totals = {one["total"]["query"]: one["total"] for one in lines if "total" in one}
     assert totals["clean"]["rows_in"] >= 2
-    assert totals["valid_dead_letter"]["rows_in"] >= 2
+    assert totals["views_sinks"]["rows_in"] >= 2
     assert any(one.get("lag_records") == 0 for one in lines)
     by_example = dict(zip(examples, good, strict=True))
     assert by_example["pipeline test views.yaml"].out.splitlines() == [
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_a_run_with_its_summary_and_without_complaint(folder: Path) 
     assert "Traceback" not in said
     assert "metrics on port " in said
     totals = [json.loads(line) for line in rest.splitlines() if '"total"' in line]
-    assert {one["total"]["query"] for one in totals} >= {"clean", "top", "seen", "lake"}
+    assert {one["total"]["query"] for one in totals} >= {"clean", "top", "seen", "views_sinks"}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,16 @@ def test_the_moves_of_a_plan_are_begun(run: Run, topic: str, tmp_path: Path) -> 
     plan = tmp_path / "plan.json"
     plan.write_text(as_json({TopicPartition(topic, 0): [0]}))
     assert run("reassign", "execute", plan).out == "begun: 1 of 1\n"
-    run("reassign", "execute", plan, "--cancel").failed(1, f"{topic}-0")
+    waited = run("reassign", "execute", plan, "--wait", 30).out
+    assert waited == "begun: 1 of 1\nmoved: 1 of 1\n"
+
+
+def test_moves_that_are_done_cannot_be_cancelled(run: Run, topic: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(as_json({TopicPartition(topic, 0): [0]}))
+    ran = run("reassign", "cancel", plan)
+    assert ran.out == "cancelled: 0 of 1\n"
+    ran.failed(1, f"{topic}-0")
 
 
 def test_mistakes_are_said_in_a_line(run: Run, topic: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
 from tests.cli.transactions.conftest import Begin
-from tests.client.admin.hanging import leave_hanging
+from tests.client.admin.hanging_transaction import leave_hanging
 
 
 def readable(admin: ottla.Admin, topic: str) -> int | None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import ottla
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
-from tests.client.admin.hanging import PRODUCER_ID, leave_hanging
+from tests.client.admin.hanging_transaction import PRODUCER_ID, leave_hanging
 
 
 def test_those_that_hang_are_shown(run: Run, cli_broker: Broker, topic: str) -> None:

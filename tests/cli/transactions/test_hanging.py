@@ -15,7 +15,7 @@ from ottla.client.admin import ActiveProducer, Transaction
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
 from tests.cli.transactions.conftest import Begin, allow_markers
-from tests.client.admin.hanging import PRODUCER_ID, leave_hanging
+from tests.client.admin.hanging_transaction import PRODUCER_ID, leave_hanging
 from tests.cluster.process import wait_for
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 1)

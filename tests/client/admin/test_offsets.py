@@ -7,7 +7,7 @@ from ottla import ErrorCode, KafkaError, TopicPartition
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.offsets import by_topic, indexes_by_topic
 from ottla.testing import Broker
-from tests.asking import NOW_MS, Line, batch, produced
+from tests.raw_requests import NOW_MS, Line, batch, produced
 
 
 @pytest.fixture

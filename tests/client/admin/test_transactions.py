@@ -9,7 +9,7 @@ import ottla
 from ottla import ErrorCode, KafkaError, TopicPartition
 from ottla.client.admin import OffsetSpec
 from ottla.testing import Broker
-from tests.client.admin.hanging import leave_hanging
+from tests.client.admin.hanging_transaction import leave_hanging
 
 WAIT_S = 20.0
 

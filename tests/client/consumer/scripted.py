@@ -31,7 +31,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol.hot.fetch import FetchedPartition, fetch_reply
 from ottla.protocol.records.batch import read_header
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from ottla.protocol.wire import Call
 from tests.fakes.virtual_loop import LoopClock
 
@@ -137,7 +137,7 @@ class ScriptedCluster:
         *,
         lane: ConnectionLane = ConnectionLane.DATA,
     ) -> memoryview:
-        read: Any = entity_reader(message(FETCH, version, Kind.REQUEST))
+        read: Any = entity_reader(message(FETCH, version, MessageKind.REQUEST))
         request, _end = read(memoryview(b"".join(body)), 0)
         self.fetched.append((node, request))
         self.fetched_by.append(lane)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply
 from ottla.coordinator.group.classic.sync import SyncRequest
-from tests.coordinator.coordinating import Coordinating
 from tests.coordinator.group.scene import RANGE
+from tests.coordinator.group_coordinator import Coordinating
 
 ASK = JoinRequest("", None, "c", "/h", 10_000, 60_000, "consumer", (RANGE,), needs_known_id=False)
 

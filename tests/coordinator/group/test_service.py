@@ -8,8 +8,8 @@ import pytest
 
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.model.errors import ErrorCode, KafkaError
-from tests.coordinator.coordinating import OFFSETS, coordinating
 from tests.coordinator.group.group_members import ASK, joined
+from tests.coordinator.group_coordinator import OFFSETS, coordinating
 
 
 @pytest.mark.spec("GRP-23")

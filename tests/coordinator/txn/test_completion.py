@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.coordinator.deferred_reply import DeferredReply
-from ottla.coordinator.txn.marker_results import LAST_RETRY_MS
+from ottla.coordinator.txn.completion import LAST_RETRY_MS
 from ottla.coordinator.txn.markers import TransactionEnd
 from ottla.coordinator.txn.state import TxnState
 from ottla.model.errors import ErrorCode

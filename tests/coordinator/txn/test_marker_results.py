@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.coordinator.txn.marker_results import (
+from ottla.coordinator.txn.completion import (
     FIRST_RETRY_MS,
     LAST_RETRY_MS,
     MARKER_TAKEN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.api.txn_offset_commit import API as TXN_OFFSET_COMMIT
-from ottla.coordinator.txn.marker_results import LAST_RETRY_MS
+from ottla.coordinator.txn.completion import LAST_RETRY_MS
 from ottla.coordinator.txn.marker_routing import PARTITIONS_MAX, WRITE_TXN_MARKERS
 from ottla.coordinator.txn.remote_coordinator import ADD_PARTITIONS_TO_TXN
 from ottla.coordinator.txn.state import Producer, TxnState

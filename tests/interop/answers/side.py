@@ -15,8 +15,8 @@ from kio.schema.index import api_key_map
 from ottla.protocol import wire
 from ottla.protocol.encode import writer_of
 from ottla.protocol.length_check import skip_tags
-from ottla.protocol.schema import Entity, Kind, fields_of, message, versions
-from tests.asking import Line
+from ottla.protocol.schema import Entity, MessageKind, fields_of, message, versions
+from tests.raw_requests import Line
 
 KEYS: Final = {
     "".join(part.capitalize() for part in name.split("_")): key for key, name in api_key_map.items()
@@ -137,7 +137,7 @@ def resolved(value: Any, resolve: Any) -> Any:
 def encode(key: int, version: int, fields: Mapping[str, Any]) -> bytes:
     """A framed request. A version that no schema has goes out in the newest one that has."""
     known = min(max(version, versions(key)[0]), versions(key)[-1])
-    entity = message(key, known, Kind.REQUEST)
+    entity = message(key, known, MessageKind.REQUEST)
     out = bytearray(4) + _HEADER.pack(key, version, next(_numbers), len(_CLIENT)) + _CLIENT
     if entity.__flexible__:
         out += b"\0"
@@ -148,7 +148,7 @@ def encode(key: int, version: int, fields: Mapping[str, Any]) -> bytes:
 
 def decode(key: int, version: int, frame: bytes) -> Any:
     known = min(max(version, versions(key)[0]), versions(key)[-1])
-    entity = message(key, known, Kind.RESPONSE)
+    entity = message(key, known, MessageKind.RESPONSE)
     if known != version:  # only ApiVersions answers: in its first version
         return wire.decode_reply(key, 0, memoryview(frame))
     flexible = entity.__flexible__ and key != wire.API_VERSIONS
@@ -179,7 +179,7 @@ def _complete(entity: Entity, fields: Mapping[str, Any], known: frozenset[str]) 
 def _known_names(key: int) -> frozenset[str]:
     names: set[str] = set()
     for version in versions(key):
-        _collect(message(key, version, Kind.REQUEST), names)
+        _collect(message(key, version, MessageKind.REQUEST), names)
     return frozenset(names)
 
 

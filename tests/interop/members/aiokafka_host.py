@@ -13,7 +13,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import KafkaError
 
-from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, Member, host
+from tests.interop.members.member_host import HEARTBEAT_MS, POLL_S, Member, host
 
 STRATEGIES: Final[dict[str, Any]] = {
     "range": RangePartitionAssignor,

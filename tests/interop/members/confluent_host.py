@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from tests.interop.members.hosting import HEARTBEAT_MS, POLL_S, Member, host
+from tests.interop.members.member_host import HEARTBEAT_MS, POLL_S, Member, host
 
 
 class ConfluentMember(Member):

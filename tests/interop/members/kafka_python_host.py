@@ -13,7 +13,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
-from tests.interop.members.hosting import HEARTBEAT_MS, Member, host
+from tests.interop.members.member_host import HEARTBEAT_MS, Member, host
 
 POLL_MS: Final = 5_000
 """Longer than a rebalance takes: where a poll of kafka-python 3.0 gives up while it joins, it may

@@ -14,7 +14,7 @@ from ottla.log.directories.checkpoint_file import (
 )
 from ottla.model.ids import TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.hosting import CONFIG, A, B, started, write
+from tests.log.memory_directories import CONFIG, A, B, started, write
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TOPIC_ID = UUID(int=7)

@@ -16,7 +16,7 @@ from ottla.model.ids import TRANSACTION_STATE, TopicPartition
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.hosting import CONFIG, A, started, write
+from tests.log.memory_directories import CONFIG, A, started, write
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TOPIC_ID = UUID(int=7)

@@ -15,7 +15,7 @@ from ottla.model.errors import KafkaError, UserError
 from ottla.model.ids import BrokerId, TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.manual_time import ManualClock
-from tests.log.hosting import CONFIG, ONE, A, B, C, started, values, write
+from tests.log.memory_directories import CONFIG, ONE, A, B, C, started, values, write
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 TOPIC_ID = UUID(int=7)

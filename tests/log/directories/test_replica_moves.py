@@ -16,7 +16,7 @@ from ottla.protocol.records.batch import build
 from ottla.protocol.records.header import CorruptBatch
 from ottla.protocol.records.record import NewRecord
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.hosting import CONFIG, A, B, C, started, values, write
+from tests.log.memory_directories import CONFIG, A, B, C, started, values, write
 
 pytestmark = pytest.mark.spec("REP-75")
 

@@ -9,7 +9,7 @@ from ottla.log.directories.log_directories import UNKNOWN, ReplicaReport, descri
 from ottla.log.directories.replica_moves import ReplicaMoves
 from ottla.model.ids import TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
-from tests.log.hosting import CONFIG, A, B, started, write
+from tests.log.memory_directories import CONFIG, A, B, started, write
 
 T0 = TopicPartition("t", 0)
 

@@ -11,7 +11,7 @@ from ottla.log.dump.rows import DumpOptions
 from ottla.log.files import RealDisk
 from ottla.log.producers import snapshot_file
 from ottla.log.producers.snapshot_file import ProducerEntry
-from tests.log.dumping import lines
+from tests.log.dump_reader import lines
 
 pytestmark = pytest.mark.spec("TOOL-13")
 

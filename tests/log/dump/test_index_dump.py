@@ -9,7 +9,7 @@ import pytest
 from ottla.log.dump.rows import DumpError, DumpOptions, Note, Row
 from ottla.log.index import txn_index
 from ottla.log.index.txn_index import AbortedTxn
-from tests.log.dumping import NAME, items, lines
+from tests.log.dump_reader import NAME, items, lines
 from tests.log.partition_files import batches_of_every_codec, write_segment
 
 pytestmark = pytest.mark.spec("TOOL-13")

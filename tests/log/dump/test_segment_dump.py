@@ -12,7 +12,7 @@ from ottla.protocol.records.batch import build
 from ottla.protocol.records.compression import Codec
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker
 from ottla.protocol.records.record import NewRecord
-from tests.log.dumping import NAME, items, lines
+from tests.log.dump_reader import NAME, items, lines
 from tests.log.partition_files import batches_of_every_codec, write_segment
 
 pytestmark = pytest.mark.spec("TOOL-13")

@@ -16,7 +16,7 @@ from ottla.log.recovery.startup_scan import StartupScan
 from ottla.model.ids import TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.manual_time import ManualClock
-from tests.log.hosting import CONFIG, A, B, started, values, write
+from tests.log.memory_directories import CONFIG, A, B, started, values, write
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TOPIC_ID = UUID(int=7)

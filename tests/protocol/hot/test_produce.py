@@ -15,7 +15,7 @@ from ottla.model.errors import Disconnect, ErrorCode
 from ottla.protocol import wire
 from ottla.protocol.hot import Endpoint, ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.produce_request import MAX_PARTITIONS
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from tests.protocol.samples import any_fields, filled, sparse
 
 VERSIONS = range(3, 14)
@@ -52,20 +52,20 @@ def assert_same(ours: Any, kios: Any) -> None:
 @pytest.mark.spec("WIRE-10")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_request_reads_as_kio_reads_it(version: int) -> None:
-    entity = message(0, version, Kind.REQUEST)
+    entity = message(0, version, MessageKind.REQUEST)
     for fields in (filled(entity), sparse(entity), filled(entity, count=150)):
         assert_same(*decoded_both_ways(version, fields))
 
 
 @given(st.sampled_from(VERSIONS), st.data())
 def test_any_request_reads_as_kio_reads_it(version: int, data: st.DataObject) -> None:
-    fields = data.draw(any_fields(message(0, version, Kind.REQUEST)))
+    fields = data.draw(any_fields(message(0, version, MessageKind.REQUEST)))
     assert_same(*decoded_both_ways(version, fields))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_no_part_of_a_request_is_a_request(version: int) -> None:
-    fields = filled(message(0, version, Kind.REQUEST), count=1)
+    fields = filled(message(0, version, MessageKind.REQUEST), count=1)
     frame = memoryview(wire.encode_request(0, version, 1, "c", fields))[4:]
     call = wire.parse_call(frame)
     for end in range(call.body_at, len(frame)):
@@ -120,7 +120,7 @@ def test_other_versions_are_not_decoded(version: int) -> None:
 
 @given(st.sampled_from(VERSIONS), st.data())
 def test_no_damage_does_anything_but_disconnect(version: int, data: st.DataObject) -> None:
-    fields = filled(message(0, version, Kind.REQUEST))
+    fields = filled(message(0, version, MessageKind.REQUEST))
     frame = bytearray(wire.encode_request(0, version, 1, "c", fields)[4:])
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(10, len(frame)))

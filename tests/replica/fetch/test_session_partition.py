@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,9 @@ from types import FrameType
 
 import pytest
 
+from ottla.config.replication import RACK_AWARE_SELECTOR
 from ottla.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from ottla.replica.read import WATERMARK_WAIT_MS
 from tests.fakes.data_side import ME, OTHER, TP
 from tests.fakes.replica_pair import ReplicaPair, replica_pair
 
@@ -160,3 +163,35 @@ async def test_a_follower_that_registers_anew_sends_its_new_epoch_for_every_part
         for index in range(3):
             leadership = pair.partition(ME, TopicPartition("t", index)).require_leadership()
             assert leadership.followers[OTHER].broker_epoch == 77
+
+
+@pytest.mark.spec("REP-62", "DLY-29")
+async def test_a_newer_high_watermark_alone_is_sent_within_milliseconds() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 1)
+        await pair.data(ME).start_append(b"a", acks=-1)
+        assert pair.partition(ME).log.high_watermark == 1
+        assert pair.partition(OTHER).log.high_watermark == 0
+        await pair.pass_ms(WATERMARK_WAIT_MS + 1)
+        assert pair.partition(OTHER).log.high_watermark == 1
+
+
+@pytest.mark.spec("REP-49")
+async def test_a_record_that_is_committed_takes_one_fetch_while_more_follow() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 1)
+        before = len(pair.links[ME].requests)
+        for _ in range(100):
+            await pair.data(ME).start_append(b"a", acks=-1)
+        assert len(pair.links[ME].requests) - before <= 102
+
+
+async def test_where_consumers_read_from_followers_a_high_watermark_does_not_wait() -> None:
+    async with replica_pair({**SETTINGS, "replica.selector.class": RACK_AWARE_SELECTOR}) as pair:
+        await with_partitions(pair, 1)
+        before_ms = pair.data(ME).clock.mono_ms()
+        await pair.data(ME).start_append(b"a", acks=-1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert pair.partition(OTHER).log.high_watermark == 1
+        assert pair.data(ME).clock.mono_ms() == before_ms

@@ -10,7 +10,7 @@ import pytest
 from ottla.model.errors import ErrorCode
 from tests.fakes.data_side import ME, OTHER, TP
 from tests.fakes.replica_pair import ReplicaPair, replica_pair
-from tests.log.hosting import values
+from tests.log.memory_directories import values
 
 DIRS = ("/a", "/b")
 B = Path("/b")

@@ -228,6 +228,7 @@ def _topic(number: int, dice: Random) -> PlannedTopic:
     if compacted:
         configs["cleanup.policy"] = "compact"
         configs["min.cleanable.dirty.ratio"] = "0.01"
+        configs["internal.segment.bytes"] = "1000"  # the segment that is written is not compacted
     elif kind > 0.9:
         configs["retention.bytes"] = str(dice.randint(2_000, 10_000))
     elif loses_old:

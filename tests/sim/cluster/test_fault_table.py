@@ -13,9 +13,9 @@ import pytest
 
 from ottla.cli.metadata.tree_copy import advanced, delete_tree, is_empty, read_tree, write_tree
 from ottla.store.memory import MemoryStore
+from tests.sim.cluster.disk_replacement import replace_disk
 from tests.sim.cluster.faults import CLIENTS, HOUR_MS
 from tests.sim.cluster.stage import Stage, play
-from tests.sim.cluster.test_scenarios_disks import replace_disk
 from tests.sim.network import Weather
 from tests.sim.rot import rot
 

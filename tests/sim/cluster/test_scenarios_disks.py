@@ -16,6 +16,7 @@ from ottla.config.replication import RACK_AWARE_SELECTOR
 from ottla.model.ids import TopicPartition
 from ottla.testing.history import Leads
 from tests.sim import admin
+from tests.sim.cluster.disk_replacement import replace_disk
 from tests.sim.cluster.node import rack_of
 from tests.sim.cluster.stage import T0, Stage, play
 from tests.sim.ottla_client import SimConsumer
@@ -88,15 +89,6 @@ def test_scenario_26_a_reader_of_a_follower_sees_no_gap_across_a_change_of_leade
 def directory_of(stage: Stage, broker: int, tp: TopicPartition) -> Path:
     node = stage.node(broker)
     return next(parent for parent in node.data_dirs if node.disk.exists(parent / str(tp)))
-
-
-async def replace_disk(stage: Stage, broker: int) -> None:
-    """An operator mends the disk and starts the broker again."""
-    node = stage.node(broker)
-    if not node.gave_up():
-        node.kill()
-    node.disk.mend()
-    await stage.start(broker)
 
 
 def test_scenario_27_partitions_of_a_failed_directory_fail_over_and_the_others_stay() -> None:

@@ -14,7 +14,7 @@ from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.avro import arrow_schema
 from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
 from ottla.spark.pipelines.spec import Format
-from tests.spark.pipelines.test_formats import AT, records, told
+from tests.spark.pipelines.source_rows import AT, records, told
 
 AVRO = {
     "type": "record",

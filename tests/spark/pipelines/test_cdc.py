@@ -13,7 +13,7 @@ from ottla.spark.pipelines.views import Views
 from ottla.testing import Broker
 from tests.spark.default_settings import DEFAULT_SETTINGS
 from tests.spark.pipelines.jobs import Sent, Stage
-from tests.spark.pipelines.test_lake import whole_rows
+from tests.spark.pipelines.lake_tables import whole_rows
 
 PIPELINE = """
 name: cdc

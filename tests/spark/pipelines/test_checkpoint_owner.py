@@ -26,7 +26,7 @@ def test_checkpoints_of_a_version_without_the_file_are_taken(tmp_path: Path) -> 
 
 
 def test_a_later_format_and_a_damaged_file_are_refused(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('{"format": 2, "pipeline": "orders"}')
+    (tmp_path / FILE).write_text('{"format": 3, "pipeline": "orders"}')
     with pytest.raises(UserError, match="written by a later version"):
         check_owner(str(tmp_path), "orders")
     (tmp_path / FILE).write_text("{")

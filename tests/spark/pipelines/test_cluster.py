@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,77 +16,139 @@ import pytest
 
 import ottla
 from ottla.client.admin import NewTopic
-from ottla.spark.pipelines import templates
+from ottla.spark.pipelines import environment_archive, templates
 from ottla.testing import Broker
 from tests.spark.pipelines.jobs import read
-from tests.spark.quick_jvm import QUICK, QUICK_SPARK
-from tools.nodes import free_ports
+from tests.spark.quick_jvm import QUICK_SPARK
+from tests.spark.standalone_cluster import (
+    DEADLINE_S,
+    StandaloneCluster,
+    standalone_cluster,
+)
 
-DEADLINE_S = 300.0
 RECORDS = 400
+COPY = """
+name: copy
+sources: {orders: {topic: orders, format: string, options: {maxOffsetsPerTrigger: 20}}}
+sinks: [{name: traces, from: orders, topic: {name: traces, value: value}}]
+"""
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a cluster with two workers of one core each."""
-    port, ui = free_ports(2)
-    home = Path(sys.executable).parent
-    env = {
-        **os.environ,
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK,
-        "PATH": f"{home}:{os.environ['PATH']}",
-    }
-    url = f"spark://127.0.0.1:{port}"
-    log = tmp_path / "spark.log"
-    with log.open("wb") as out:
+def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
+    with standalone_cluster(tmp_path) as running:
+        yield running
 
-        def start(name: str, *words: str) -> subprocess.Popen[bytes]:
-            command = [str(home / "spark-class"), f"org.apache.spark.deploy.{name}", *words]
-            return subprocess.Popen(command, env=env, stdout=out, stderr=out)
 
-        processes = [
-            start("master.Master", "--host", "127.0.0.1", "--port", str(port),
-                  "--webui-port", str(ui))
-        ]  # fmt: skip
-        try:
-            for _ in range(2):
-                worker = ("--host", "127.0.0.1", "--cores", "1", "--memory", "1g")
-                processes.append(start("worker.Worker", *worker, "--webui-port", "0", url))
-            deadline = time.monotonic() + DEADLINE_S
-            while log.read_text(errors="replace").count("Registering worker") < 2:
-                assert time.monotonic() < deadline, log.read_text(errors="replace")[-4_000:]
-                time.sleep(0.1)
-            yield url
-        finally:
-            for process in reversed(processes):
-                process.terminate()
-            for process in processes:
-                process.wait(60)
+@pytest.fixture
+def servers() -> Iterator[str]:
+    """A broker with records in `orders`."""
+    with Broker() as broker:
+        with ottla.Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+            topics = ("orders", "payments", "traces")
+            admin.create_topics([NewTopic(name, 2) for name in topics]).all()
+        with ottla.Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            for number in range(RECORDS):
+                producer.send("orders", str(number).encode(), key=str(number).encode())
+        yield broker.bootstrap_servers
+
+
+def arguments(path: Path, master: str, servers: str) -> list[str]:
+    command = [sys.executable, "-m", "ottla", "pipeline", "run", str(path), "--once"]
+    command += ["--master", master, "--set", f"bootstrap={servers}"]
+    return [*command, "--set", f"spark={json.dumps(QUICK_SPARK)}"]
 
 
 @pytest.mark.slow
 def test_a_pipeline_runs_on_a_cluster_as_it_does_on_one_machine(
-    master: str, tmp_path: Path
+    cluster: StandaloneCluster, servers: str, tmp_path: Path
 ) -> None:
-    with Broker() as broker:
-        servers = broker.bootstrap_servers
-        with ottla.Admin(bootstrap_servers=servers) as admin:
-            topics = ("orders", "payments", "traces")
-            admin.create_topics([NewTopic(name, 2) for name in topics]).all()
-        with ottla.Producer(bootstrap_servers=servers) as producer:
-            for number in range(RECORDS):
-                producer.send("orders", b"x", key=str(number).encode())
-        (tmp_path / "trace.yaml").write_text(templates.text("trace"))
-        command = [sys.executable, "-m", "ottla", "pipeline", "run", "trace.yaml", "--once"]
-        command += ["--master", master, "--set", f"bootstrap={servers}"]
-        command += ["--set", f"spark={json.dumps(QUICK_SPARK)}"]
+    path = tmp_path / "trace.yaml"
+    path.write_text(templates.text("trace"))
+    command = arguments(path, cluster.url, servers)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
+    keys = [json.loads(one.value or b"")["key"] for one in read(servers, "traces")]
+    assert sorted(keys, key=int) == [str(number) for number in range(RECORDS)]
+    assert len(cluster.executors()) == 2, "both workers had a part in it"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_nothing(
+    cluster: StandaloneCluster, servers: str, tmp_path: Path
+) -> None:
+    """Its executor dies with it; the other worker does the rest."""
+    path = tmp_path / "copy.yaml"
+    path.write_text(COPY)
+    command = arguments(path, cluster.url, servers)
+    running = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    killed = threading.Event()
+
+    def kill_one() -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not read(servers, "traces") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        victim = cluster.workers[0]
+        for child in _children(victim.pid):
+            os.kill(child, signal.SIGKILL)
+        victim.kill()
+        killed.set()
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    said, _ = running.communicate(timeout=DEADLINE_S)
+    killer.join()
+    assert running.returncode == 0 and killed.is_set(), said[-4_000:]
+    found = sorted(int(one.value or b"") for one in read(servers, "traces"))
+    assert found == list(range(RECORDS))
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that it started, and theirs."""
+    own = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [each for child in map(int, own) for each in (child, *_children(child))]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_executors_without_ottla_get_it_by_an_archive(servers: str, tmp_path: Path) -> None:
+    """`spark-submit` to workers whose Python has nothing of Ottla, and that share no folder with
+    the driver."""
+    plain = Path("/usr/bin/python3")
+    if not plain.exists() or _version(plain) != sys.version_info[:2]:
+        pytest.skip(f"no {plain} of version {sys.version_info.major}.{sys.version_info.minor}")
+    archive = tmp_path / "env.tar"
+    environment_archive.pack(archive)
+    settings = {**QUICK_SPARK, **environment_archive.settings(archive)}
+    path = tmp_path / "copy.yaml"
+    path.write_text(COPY + f"bootstrap: {servers}\ncheckpoint: {tmp_path / 'checkpoint'}\n")
+    home = Path(sys.executable).parent
+    program = Path(__file__).with_name("submitted_pipeline.py")
+    other = {"PATH": "/usr/bin:/bin", "PYTHONPATH": ""}
+    with standalone_cluster(tmp_path, other) as cluster:
+        command = [str(home / "spark-submit"), "--master", cluster.url]
+        for name, text in settings.items():
+            command += ["--conf", f"{name}={text}"]
         done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S
+            [*command, str(program), str(path)],
+            cwd=tmp_path,
+            env={**os.environ, "PYSPARK_PYTHON": "python3", "PATH": f"{home}:/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
         )
         assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
-        keys = [json.loads(one.value or b"")["key"] for one in read(servers, "traces")]
-    assert sorted(keys, key=int) == [str(number) for number in range(RECORDS)]
-    ran = [path for path in (tmp_path / "work").glob("app-*/*") if (path / "stderr").exists()]
-    assert len(ran) == 2, "both workers had a part in it"
+        said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        assert said["python"] == str(plain)
+        assert Path(said["ottla"]).is_relative_to(cluster.work)
+        assert said["rows"] == str(RECORDS)
+    assert len(read(servers, "traces")) == RECORDS
+
+
+def _version(python: Path) -> tuple[int, ...]:
+    code = "import sys; print(*sys.version_info[:2])"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    return tuple(map(int, done.stdout.split()))

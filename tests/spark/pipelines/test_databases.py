@@ -21,8 +21,8 @@ from ottla.spark.pipelines.spec import DatabaseSource
 from ottla.spark.pipelines.views import Views
 from tests.fakes.manual_time import ManualClock
 from tests.postgres import PASSWORD, QUOTED, Postgres
+from tests.spark.pipelines.arriving_files import put
 from tests.spark.pipelines.jobs import Sent, Stage
-from tests.spark.pipelines.test_file_sources import put
 
 ITEMS = (
     "CREATE TABLE items (item TEXT PRIMARY KEY, price NUMERIC(10, 2), since TIMESTAMPTZ)",

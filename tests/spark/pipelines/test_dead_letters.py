@@ -17,7 +17,7 @@ from ottla.spark.pipelines.dlq.letters import (
     letters,
 )
 from ottla.spark.pipelines.spec import Format
-from tests.spark.pipelines.test_formats import AT, records
+from tests.spark.pipelines.source_rows import AT, records
 
 
 def refused(spark: SparkSession, *names: str) -> DataFrame:

@@ -5,22 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from ottla.spark.pipelines.lake.changes import DELETED, ParquetFile
+from ottla.spark.pipelines.lake.changes import DELETED
 from ottla.spark.pipelines.lake.delta import DeltaLake
 from ottla.spark.pipelines.spec import TableTarget
-
-SCHEMA = pa.schema([("v", pa.int64())])
-
-
-def part(folder: Path, name: str, *values: int) -> ParquetFile:
-    """A file as a task of Spark leaves it below the table."""
-    path = folder / "t" / "data" / f"{name}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"v": pa.array(values, pa.int64())}), path)
-    return ParquetFile(f"file://{path}", len(values))
+from tests.spark.pipelines.parquet_parts import SCHEMA, part
 
 
 def test_each_query_has_its_own_count_of_batches(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ottla.spark.pipelines.lake.changes import catalog_beside
 from tests.cluster.process import BrokerProcess
 from tests.postgres import Postgres
 from tests.spark.pipelines.jobs import read
-from tests.spark.pipelines.killed_pipeline import Example, KilledPipeline
+from tests.spark.pipelines.killed_example import Example, KilledExample
 from tests.spark.pipelines.schema_registry import SchemaRegistry
 from tools.tidy import ROOT
 
@@ -99,7 +99,8 @@ class Orders(Example):
         rows = self.rows()
         assert Counter(row["id"] for row in rows) == Counter(self._ids)
         prices = {Decimal(row["total"]) / row["n"] for row in rows if row["n"]}
-        assert prices == {Decimal("2.5"), Decimal(3)}, "of before and after the reload"
+        assert prices <= {Decimal("2.5"), Decimal(3)}
+        assert Decimal(3) in prices, "the price of after the change"
         assert len(read(self.servers, "orders-dead")) == self._unknown
         table = load_catalog("ottla", **catalog_beside(f"{self.folder}/lake/orders")).load_table(
             "shop.orders"
@@ -268,7 +269,7 @@ def test_orders_survive_a_kill_of_driver_worker_and_broker(
 ) -> None:
     """The short form of those below."""
     example = Orders(broker.address, tmp_path, postgres)
-    KilledPipeline(example, broker, Random(1)).survive(3)
+    KilledExample(example, broker, Random(1)).survive(3)
 
 
 @pytest.mark.slow
@@ -278,14 +279,14 @@ def test_orders_survive_kill_after_kill(
     broker: BrokerProcess, postgres: Postgres, tmp_path: Path, seed: int
 ) -> None:
     example = Orders(broker.address, tmp_path, postgres)
-    KilledPipeline(example, broker, Random(seed)).survive(KILLS)
+    KilledExample(example, broker, Random(seed)).survive(KILLS)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", [2])
 def test_changes_survive_kill_after_kill(broker: BrokerProcess, tmp_path: Path, seed: int) -> None:
-    KilledPipeline(Customers(broker.address, tmp_path), broker, Random(seed)).survive(KILLS)
+    KilledExample(Customers(broker.address, tmp_path), broker, Random(seed)).survive(KILLS)
 
 
 @pytest.mark.slow
@@ -294,11 +295,11 @@ def test_changes_survive_kill_after_kill(broker: BrokerProcess, tmp_path: Path, 
 def test_payments_survive_kill_after_kill(broker: BrokerProcess, tmp_path: Path, seed: int) -> None:
     with SchemaRegistry() as registry:
         example = Payments(broker.address, tmp_path, registry)
-        KilledPipeline(example, broker, Random(seed)).survive(KILLS)
+        KilledExample(example, broker, Random(seed)).survive(KILLS)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("seed", [4])
 def test_sessions_survive_kill_after_kill(broker: BrokerProcess, tmp_path: Path, seed: int) -> None:
-    KilledPipeline(Sessions(broker.address, tmp_path), broker, Random(seed)).survive(KILLS)
+    KilledExample(Sessions(broker.address, tmp_path), broker, Random(seed)).survive(KILLS)

@@ -27,10 +27,15 @@ def test_clicks_become_sessions_by_a_step_in_python(stage: Stage) -> None:
     rows = [{"user": user, "url": url, "at": at} for user, url, at in CLICKS]
     stage.send("clicks", [Sent(json.dumps(row).encode()) for row in rows])
     pipeline = open_pipeline(EXAMPLE, [f"bootstrap={stage.servers}"])
-    stage.once(replace(pipeline, checkpoint=str(stage.folder / "checkpoints")))
+    pipeline = replace(pipeline, checkpoint=str(stage.folder / "checkpoints"))
+    stage.once(pipeline)
     sessions = [json.loads(record.value or b"") for record in stage.read("sessions")]
     assert {row["user"]: (row["clicks"], row["led_to"]) for row in sessions} == {
         "ann": (2, "order"),
         "ben": (1, "browsing"),
     }
     assert len(stage.read("clicks-dead")) == 1
+    late = {"user": "zoe", "url": "/", "at": "2026-05-01T12:00:00Z"}
+    stage.send("clicks", [Sent(json.dumps(late).encode())])
+    assert stage.once(pipeline).totals["out"].late_rows == 1
+    assert len(stage.read("sessions")) == len(sessions)

@@ -18,6 +18,7 @@ from ottla.spark.pipelines.preflight import findings
 from ottla.spark.pipelines.spec import FileSource, FilesTarget
 from ottla.spark.pipelines.views import Views
 from tests.fakes.manual_time import ManualClock
+from tests.spark.pipelines.arriving_files import put
 
 
 def file(folder: Path) -> Path:
@@ -26,6 +27,7 @@ def file(folder: Path) -> Path:
         name: files
         checkpoint: {folder}/checkpoints
         trigger: once
+        lineage: {{transport: {{type: file, log_file_path: "{folder}/events", append: true}}}}
         sources:
           orders: {{csv: "{folder}/orders", schema: "item STRING, n INT"}}
           items:
@@ -42,13 +44,6 @@ def file(folder: Path) -> Path:
             csv: {{path: "{folder}/out/csv", options: {{header: true}}}}
     """)
     return path
-
-
-def put(folder: Path, name: str, text: str) -> None:
-    """As the guide says: written elsewhere, then renamed."""
-    folder.mkdir(exist_ok=True)
-    (folder.parent / f"{name}.new").write_text(text)
-    (folder.parent / f"{name}.new").rename(folder / name)
 
 
 def totals(folder: Path) -> list[tuple[str, int]]:
@@ -71,6 +66,12 @@ def test_files_are_read_once_joined_with_a_table_of_files_and_written(
     assert totals(tmp_path) == [("ink", 5), ("pen", 6)]
     written = [part.read_text() for part in (tmp_path / "out/csv").glob("*.csv")]
     assert sorted(written) == ["item,total\nink,5\n", "item,total\npen,6\n"]
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert [one["eventType"] for one in events] == ["START", "COMPLETE"] * 2
+    assert {one["name"] for one in events[-1]["inputs"]} == {
+        f"{tmp_path}/orders",
+        f"{tmp_path}/items.json",
+    }
 
 
 def test_a_running_join_sees_a_table_as_it_was_loaded_until_it_is_loaded_again(

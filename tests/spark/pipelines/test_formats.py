@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
-
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from ottla.model.errors import UserError
-from ottla.spark import rows
 from ottla.spark.pipelines.decoding.formats import (
     NO_VALUE,
     NOT_JSON,
-    REASON,
     decoded,
     good,
     own_columns,
 )
 from ottla.spark.pipelines.spec import Format
-
-AT = datetime(2024, 5, 1, 12, tzinfo=UTC)
-
-
-def records(spark: SparkSession, *values: bytes | None) -> DataFrame:
-    """Records as the source gives them."""
-    schema = rows.schema((*rows.COLUMNS, rows.HEADERS))
-    made = [
-        (b"k", value, "views", 0, at, AT.replace(tzinfo=None), 0, None)
-        for at, value in enumerate(values)
-    ]
-    return spark.createDataFrame(made, schema)
-
-
-def told(frame: DataFrame, *columns: str) -> list[Any]:
-    return [tuple(row) for row in frame.select(*columns, REASON).orderBy("_offset").collect()]
+from tests.spark.pipelines.source_rows import records, told
 
 
 @pytest.mark.spec("APP-12")

@@ -10,7 +10,7 @@ from pyiceberg.catalog import load_catalog
 from ottla.spark.pipelines.lake.changes import DELETED, catalog_beside
 from ottla.spark.pipelines.lake.iceberg import IcebergLake
 from ottla.spark.pipelines.spec import TableTarget
-from tests.spark.pipelines.test_delta import SCHEMA, part
+from tests.spark.pipelines.parquet_parts import SCHEMA, part
 
 
 def test_each_query_has_its_own_batches_and_others_find_the_table(tmp_path: Path) -> None:
@@ -63,3 +63,10 @@ def test_rows_marked_as_deleted_delete_their_keys(tmp_path: Path) -> None:
     found = lake._catalog().load_table("lake.t").scan().to_arrow()
     assert found.to_pylist() == [{"k": "b", "v": 3}]
     assert lake.has(1)
+
+
+def test_a_table_is_created_with_its_partitions_in_one_commit(tmp_path: Path) -> None:
+    target = TableTarget("iceberg", str(tmp_path / "t"), "lake.t", partition_by=("v",))
+    table = IcebergLake(target, "q")._table(SCHEMA)
+    assert [field.name for field in table.spec().fields] == ["v"]
+    assert len(table.metadata.metadata_log) == 0, "no earlier state that a reader could see"

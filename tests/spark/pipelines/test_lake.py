@@ -13,28 +13,13 @@ from ottla.model.errors import UserError
 from ottla.spark.pipelines.lake.iceberg import IcebergLake
 from ottla.spark.pipelines.lake.writer import QUERY_ID, BatchWriter, lake_writer
 from ottla.spark.pipelines.spec import TableTarget
+from tests.spark.pipelines.lake_tables import target, whole_rows
 
 KINDS = ["delta", "iceberg"]
 
 
-def target(kind: str, folder: Path, *keys: str, **more: Any) -> TableTarget:
-    name = "lake.t" if kind == "iceberg" else ""
-    return TableTarget(kind, str(folder / "table"), name, keys, **more)
-
-
 def rows(target: TableTarget) -> list[Any]:
     return sorted((row["k"], row["v"]) for row in whole_rows(target))
-
-
-def whole_rows(target: TableTarget) -> list[dict[str, Any]]:
-    if target.kind == "delta":
-        from deltalake import DeltaTable
-
-        table = DeltaTable(target.path).to_pyarrow_table()
-    else:
-        table = IcebergLake(target, "q")._catalog().load_table(target.name).scan().to_arrow()
-    found: list[dict[str, Any]] = table.to_pylist()
-    return sorted(found, key=lambda row: str(row["k"]))
 
 
 def commits(target: TableTarget) -> int:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
 from ottla.spark.pipelines.spec import Format
-from tests.spark.pipelines.test_formats import records, told
+from tests.spark.pipelines.source_rows import records, told
 
 
 def descriptors() -> bytes:

@@ -13,7 +13,7 @@ from ottla.model.errors import UserError
 from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.spec import Source
 from ottla.spark.pipelines.views import Views
-from tests.spark.pipelines.test_formats import records
+from tests.spark.pipelines.source_rows import records
 
 STEPS = """
 from dataclasses import dataclass

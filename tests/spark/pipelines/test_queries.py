@@ -134,7 +134,7 @@ def test_letters_are_written_by_the_query_that_writes_the_view_they_were_refused
 def test_letters_are_a_query_of_their_own_where_no_sink_can_write_them(
     stage: Stage, sink: str
 ) -> None:
-    made = stage.pipeline(LETTERS + f"  - {sink}")
+    made = stage.pipeline("shared_reads: false\n" + LETTERS + f"  - {sink}")
     found = outputs(made, Views(stage.spark, made))
     assert [one.name for one in found] == ["a", "numbers_dead_letter"]
 

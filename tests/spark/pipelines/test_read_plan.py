@@ -15,7 +15,6 @@ from ottla.spark.pipelines.trial.read_plan import (
     checkpoint_position,
     file_sizes,
     query_plans,
-    query_sources,
 )
 from ottla.spark.pipelines.trial.sample import sample_options
 
@@ -45,11 +44,11 @@ def pipeline(checkpoint: Path) -> Pipeline:
 
 def test_every_query_is_listed_with_the_sources_that_its_view_is_made_of(tmp_path: Path) -> None:
     """The sink `out` writes the letters of its view: they are no query of their own."""
-    assert query_sources(pipeline(tmp_path)) == {
-        "out": ("views",),
-        "shown": ("views", "users"),
-        "alone": ("views",),
-        "views_dead_letter": ("views",),
+    ranges = {"views": RANGE, "users": SourceRange({}, {}, {})}
+    plans = query_plans(pipeline(tmp_path), ranges)
+    assert {plan.query: (plan.sinks, plan.sources) for plan in plans} == {
+        "views_sinks": (("out", "views_dead_letter", "alone"), ("views",)),
+        "shown": (("shown",), ("views", "users")),
     }
 
 
@@ -64,11 +63,15 @@ def checkpoint(folder: Path, done: int | None, *batches: str) -> None:
 
 
 def test_a_query_goes_on_after_its_last_committed_batch(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "metadata").write_text("{}")
     checkpoint(tmp_path / "out", 0, '{"t":{"0":100,"1":50}}', '{"t":{"0":105,"1":50}}')
     ranges = {"views": RANGE, "users": SourceRange({}, {}, {})}
     plans = {plan.query: plan for plan in query_plans(pipeline(tmp_path), ranges)}
     assert (plans["out"].batch, plans["out"].records, plans["out"].bytes) == (0, 10, 20)
-    assert (plans["alone"].batch, plans["alone"].records, plans["alone"].bytes) == (None, 150, 200)
+    rest = plans["views_sinks"]
+    assert (rest.sinks, rest.batch) == (("alone", "views_dead_letter"), None)
+    assert (rest.records, rest.bytes) == (150, 200)
 
 
 def test_a_first_batch_that_is_not_done_begins_where_it_began(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 import time
@@ -14,6 +15,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import descriptor_pb2
 
 from ottla.model.errors import UserError
 from ottla.security.tls.authority import issue, make_authority
@@ -265,3 +267,36 @@ def test_an_incompatible_schema_is_the_registry_s_to_refuse() -> None:
         client = registry_client(Registry(strict.url))
         with pytest.raises(UserError, match="refused: Schema being registered is incompatible"):
             client.id_of("s", V1, "avro")
+
+
+def proto(file: descriptor_pb2.FileDescriptorProto) -> str:
+    return base64.b64encode(file.SerializeToString()).decode()
+
+
+def test_protobuf_is_read_by_the_message_that_its_schema_names(registry: SchemaRegistry) -> None:
+    colours = descriptor_pb2.FileDescriptorProto(
+        name="colour.proto", package="shop", syntax="proto3"
+    )
+    colours.message_type.add(name="Colour").field.add(name="red", number=1, type=5, label=1)
+    registry.add("colour", proto(colours), "PROTOBUF")
+    orders = descriptor_pb2.FileDescriptorProto(
+        name="order.proto", package="shop", syntax="proto3", dependency=["colour.proto"]
+    )
+    order = orders.message_type.add(name="Order")
+    order.field.add(name="item", number=1, type=9, label=1)
+    order.field.add(name="colour", number=2, type=11, label=1, type_name=".shop.Colour")
+    orders.message_type.add(name="Other")
+    reference = {"name": "colour.proto", "subject": "colour", "version": 1}
+    number = registry.add("orders-value", proto(orders), "PROTOBUF", [reference])
+    format = Format("protobuf", registry=Registry(registry.url), subject="orders-value")
+    made = b"\x0a\x01a\x12\x02\x08\x07"
+    data = wire_format.front(number) + wire_format.indexes_front((0,)) + made
+    assert decode(registry, format, data) == {"item": "a", "colour": {"red": 7}}
+    other = wire_format.front(number) + wire_format.indexes_front((1,))
+    with pytest.raises(ValueError, match=r"the message is a shop\.Other; expected shop\.Order"):
+        decode(registry, format, other)
+    registry.add("text-value", 'syntax = "proto3"; message Order {}', "PROTOBUF")
+    with pytest.raises(UserError, match="returned a Protobuf schema as text"):
+        numbered.resolved(
+            Format("protobuf", registry=Registry(registry.url), subject="text-value"), "sources.v"
+        )

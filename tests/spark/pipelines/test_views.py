@@ -14,7 +14,7 @@ from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.dlq.letters import REASON_HEADER, TOPIC_HEADER, letters
 from ottla.spark.pipelines.spec import Source
 from ottla.spark.pipelines.views import Views
-from tests.spark.pipelines.test_formats import records
+from tests.spark.pipelines.source_rows import records
 
 ROWS = [
     {"user": "a", "n": 1},

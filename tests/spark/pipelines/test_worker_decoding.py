@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.formats import NO_VALUE, ORIGIN
 from ottla.spark.pipelines.decoding.worker_decoding import with_fields
-from tests.spark.pipelines.test_formats import records, told
+from tests.spark.pipelines.source_rows import records, told
 
 FIELDS = pa.schema([("n", pa.int64())])
 

@@ -17,7 +17,7 @@ from ottla.config.topic import TopicConfig
 from ottla.model.errors import UserError
 
 
-class Kind(Enum):
+class ConfigKind(Enum):
     """What has settings; `brokers` are the defaults of all of them, and have no name."""
 
     TOPIC = "topic"
@@ -28,7 +28,8 @@ class Kind(Enum):
 
 
 KindArgument = Annotated[
-    Kind, typer.Argument(metavar="KIND", help="Choose topic, broker, brokers, group or loggers.")
+    ConfigKind,
+    typer.Argument(metavar="KIND", help="Choose topic, broker, brokers, group or loggers."),
 ]
 NameOption = Annotated[
     str | None,
@@ -41,9 +42,9 @@ NameOption = Annotated[
 ]
 
 
-def resource(kind: Kind, name: str | None) -> Resource:
+def resource(kind: ConfigKind, name: str | None) -> Resource:
     """The resource that KIND and --name mean."""
-    if kind is Kind.BROKERS:
+    if kind is ConfigKind.BROKERS:
         if name is not None:
             raise UserError(
                 "--name: not allowed with brokers, which means all; for one use: broker --name ID"
@@ -51,22 +52,22 @@ def resource(kind: Kind, name: str | None) -> Resource:
         return Resource.broker(None)
     if not name:
         raise UserError(f"--name is required for {kind.value}")
-    if kind is Kind.TOPIC:
+    if kind is ConfigKind.TOPIC:
         return Resource.topic(name)
-    if kind is Kind.GROUP:
+    if kind is ConfigKind.GROUP:
         return Resource.group(name)
     broker = whole_number("--name", name, "the id of a broker, a number", most=INT32_MAX)
-    return Resource.broker(broker) if kind is Kind.BROKER else Resource.loggers(broker)
+    return Resource.broker(broker) if kind is ConfigKind.BROKER else Resource.loggers(broker)
 
 
-def known_settings(kind: Kind) -> Iterable[str]:
+def known_settings(kind: ConfigKind) -> Iterable[str]:
     """The names that settings of this kind have here; those of loggers are free."""
     match kind:
-        case Kind.TOPIC:
+        case ConfigKind.TOPIC:
             return TopicConfig.SETTINGS
-        case Kind.BROKER | Kind.BROKERS:
+        case ConfigKind.BROKER | ConfigKind.BROKERS:
             return BrokerConfig.SETTINGS
-        case Kind.GROUP:
+        case ConfigKind.GROUP:
             return GroupConfig.SETTINGS
-        case Kind.LOGGERS:
+        case ConfigKind.LOGGERS:
             return ()

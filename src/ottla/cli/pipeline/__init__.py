@@ -1,6 +1,7 @@
 """`ottla pipeline …`: jobs on Spark, each described by one file.
 
 - `run`        run a file's queries
+- `backfill`   a part of the topics once more, into the same sinks
 - `background_runs` status, stop and logs of runs in the background
 - `validate`   check a file without running it
 - `plan`       what a run would read

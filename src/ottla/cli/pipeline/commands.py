@@ -13,7 +13,7 @@ from ottla.cli.console import Table, patience, show
 from ottla.cli.options import AsJson
 from ottla.cli.pipeline.options import PipelineFile, Profile, Sets
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import templates
+from ottla.spark.pipelines import environment_archive, templates
 from ottla.spark.pipelines.trial.check import run_tests
 from ottla.spark.pipelines.yaml_file import json_schema, open_pipeline
 
@@ -52,6 +52,21 @@ def new(
         raise UserError(f"{path}: {error.strerror}") from None
     print(f"{path}: {templates.purpose(template)}")
     print(f"Change it, then: ottla pipeline validate {path} && ottla pipeline run {path}")
+    return 0
+
+
+def pack(
+    to: Annotated[Path, typer.Argument(metavar="FILE.tar", help="Write to this file.")],
+) -> int:
+    """Write what Spark's executors need of Ottla into an archive.
+
+    Examples:
+      ottla pipeline pack ottla-env.tar
+      ottla pipeline pack ottla-env.tar.gz
+    """
+    with patience("packing"):
+        names = environment_archive.pack(to)
+    print(f"{to}: {len(names)} packages, {to.stat().st_size / 1e6:,.0f} MB")
     return 0
 
 

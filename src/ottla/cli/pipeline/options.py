@@ -6,12 +6,15 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 
+from ottla.spark.pipelines import environment_archive
 from ottla.spark.pipelines.file_values import masked_errors
+from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.variables import mask
 
 PipelineFile = Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Name the pipeline file.")]
@@ -23,6 +26,19 @@ Profile = Annotated[
     str | None,
     typer.Option("--profile", metavar="NAME", help="Use this profile of the file, such as prod."),
 ]
+Archive = Annotated[
+    Path | None,
+    typer.Option(
+        "--archive", metavar="FILE", help="Send this archive of Ottla to the executors; see pack."
+    ),
+]
+
+
+def with_archive(pipeline: Pipeline, archive: Path | None) -> Pipeline:
+    """The pipeline whose executors get the archive."""
+    if archive is None:
+        return pipeline
+    return replace(pipeline, spark={**environment_archive.settings(archive), **pipeline.spark})
 
 
 @contextmanager

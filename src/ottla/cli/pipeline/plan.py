@@ -40,26 +40,33 @@ def _show_plan(pipeline: Pipeline, as_json: bool) -> None:
         )
         for source in pipeline.sources
     ]
+    plans = query_plans(pipeline, ranges)
     queries = [
         (
             each.query,
+            list(each.sinks),
             list(each.sources),
             "new" if each.batch is None else f"after batch {each.batch}",
             each.records,
             each.bytes,
         )
-        for each in query_plans(pipeline, ranges)
+        for each in plans
     ]
+    changes = [(each.query, each.change) for each in plans if each.change is not None]
     files = [
         (source.name, source.path, *(file_sizes(source.path) or (None, None)))
         for source in pipeline.files
     ]
     tables = [Table("files", ("source", "path", "files", "bytes"), files)] if files else []
+    if changes:
+        tables.append(Table("state", ("query", "what the changed file means"), changes))
     show(
         *tables,
         Table(
             "sources", ("source", "bootstrap", "topics", "partitions", "records", "bytes"), sources
         ),
-        Table("queries", ("query", "sources", "begins", "records to read", "bytes"), queries),
+        Table(
+            "queries", ("query", "sinks", "sources", "begins", "records to read", "bytes"), queries
+        ),
         as_json=as_json,
     )

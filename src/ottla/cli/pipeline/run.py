@@ -16,7 +16,14 @@ import typer
 from ottla.cli.console import patience
 from ottla.cli.options import AsJson
 from ottla.cli.pipeline.display import display
-from ottla.cli.pipeline.options import PipelineFile, Profile, Sets, masked_output
+from ottla.cli.pipeline.options import (
+    Archive,
+    PipelineFile,
+    Profile,
+    Sets,
+    masked_output,
+    with_archive,
+)
 from ottla.model.clock import SystemClock
 from ottla.spark import pipelines
 from ottla.spark.pipelines import background
@@ -25,13 +32,14 @@ from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
 
-def run(
+def run(  # noqa: PLR0913 - a command's options are its parameters
     path: PipelineFile,
     *,
     master: Annotated[
         str | None,
         typer.Option("--master", metavar="URL", help="Use this Spark, as in spark://host:7077."),
     ] = None,
+    archive: Archive = None,
     once: Annotated[
         bool, typer.Option("--once", help="Read what is in the topics now, then end.")
     ] = False,
@@ -54,12 +62,13 @@ def run(
       ottla pipeline run views.yaml --background --profile prod
       ottla pipeline run views.yaml --master spark://spark:7077 --set bootstrap=broker:9092
     """
-    pipeline = open_pipeline(path, sets or (), profile)
+    pipeline = with_archive(open_pipeline(path, sets or (), profile), archive)
     if in_background:
         check_owner(pipeline.checkpoint, pipeline.name)
         options = {"--master": master, "--profile": profile, "--metrics-port": metrics_port}
         given = [f"{name}={value}" for name, value in options.items() if value is not None]
         given += [f"--set={setting}" for setting in sets or ()]
+        given += [] if archive is None else [f"--archive={archive}"]
         given += ["--once"] * once + ["--json"] * as_json
         return _start(path, pipeline, given)
     if once:

@@ -1,8 +1,8 @@
-"""`ottla reassign execute` and `verify`: start the moves of a plan, and wait for them."""
+"""`ottla reassign execute`, `verify` and `cancel`: start the moves of a plan, and wait for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,6 @@ from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.reassign import progress
 from ottla.cli.reassign.moves import current, read
-from ottla.model.ids import TopicPartition
 
 
 def execute(
@@ -21,7 +20,6 @@ def execute(
         Path, typer.Argument(metavar="PLAN", help="Read the plan from this JSON file.")
     ],
     *,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the moves of the plan.")] = False,
     wait: Annotated[
         float,
         typer.Option("--wait", min=0, metavar="SECONDS", help="Wait this long for the moves."),
@@ -35,17 +33,36 @@ def execute(
       ottla reassign execute plan.json --wait 600
     """
     moves = read(plan)
-    wanted: dict[TopicPartition, Sequence[int] | None] = (
-        dict.fromkeys(moves) if cancel else {**moves}
-    )
     with admin_connection(bootstrap) as admin:
-        outcomes = admin.alter_partition_reassignments(wanted)
-        did = "called off" if cancel else "begun"
-        print(f"{did}: {len(outcomes.succeeded)} of {len(outcomes)}", flush=True)
-        remaining = progress.wait(admin, outcomes.succeeded, 0 if cancel else wait)
+        outcomes = admin.alter_partition_reassignments({**moves})
+        begun = outcomes.succeeded
+        to_copy = progress.to_copy(progress.left(admin, begun))
+        print(f"begun: {len(begun)} of {len(outcomes)}{to_copy}", flush=True)
+        remaining = progress.wait(admin, begun, wait)
     if wait and remaining.partitions:
         print(f"{remaining.partitions} partitions still move; see ottla reassign verify")
+    elif wait:
+        print(f"moved: {len(begun)} of {len(outcomes)}")
     return failures(outcomes.failed) or int(bool(wait and remaining.partitions))
+
+
+def cancel(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Name the file that was executed.")],
+    *,
+    bootstrap: Bootstrap = DEFAULT_SERVER,
+) -> int:
+    """Cancel the moves of a plan that are not done yet.
+
+    Their replicas stay where they were; what was copied is deleted.
+
+    Examples:
+      ottla reassign cancel plan.json
+    """
+    moves = read(plan)
+    with admin_connection(bootstrap) as admin:
+        outcomes = admin.alter_partition_reassignments(dict.fromkeys(moves))
+    print(f"cancelled: {len(outcomes.succeeded)} of {len(outcomes)}", flush=True)
+    return failures(outcomes.failed)
 
 
 COLUMNS = ("topic", "partition", "state", "wanted", "now")
@@ -66,6 +83,7 @@ def verify(
     with admin_connection(bootstrap) as admin:
         outcomes = admin.describe_topics(dict.fromkeys(tp.topic for tp in moves))
         moving = admin.list_partition_reassignments(moves)
+        remaining = progress.left(admin, moving) if moving else None
     now = current(outcomes.succeeded.values())
     rows = []
     for tp, replicas in moves.items():
@@ -73,4 +91,7 @@ def verify(
         state = "moving" if tp in moving else "done" if done else "elsewhere"
         rows.append((tp.topic, tp.partition, state, replicas, now.get(tp)))
     show(Table("moves", COLUMNS, rows), as_json=as_json)
+    if remaining is not None:
+        text = f"{remaining.partitions} partitions still move{progress.to_copy(remaining)}"
+        print(text, file=sys.stderr)
     return failures(outcomes.failed) or int(any(row[2] != "done" for row in rows))

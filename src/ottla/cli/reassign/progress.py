@@ -34,6 +34,11 @@ def left(admin: Admin, partitions: Iterable[TopicPartition]) -> Progress:
     return Progress(len(moving), _bytes_left(admin, moving))
 
 
+def to_copy(progress: Progress) -> str:
+    """What to add to a line, if anything is left to copy."""
+    return f", {_megabytes(progress.bytes_left)} to copy" if progress.bytes_left else ""
+
+
 def wait(admin: Admin, partitions: Iterable[TopicPartition], timeout_s: float) -> Progress:
     """Until the partitions have moved, or the time is over; a line every two seconds says how far.
 

@@ -23,35 +23,41 @@ Calls that name several items return `Outcomes`, a dict with a result or an exce
 calls for one item raise.
 """
 
-from ottla.client.admin.acls import AclFilter, AclRule
-from ottla.client.admin.brokers import BrokerInfo, ClusterInfo, Feature
-from ottla.client.admin.configs import (
-    ConfigChange,
-    ConfigEntry,
-    ConfigOp,
-    ConfigSource,
-    Resource,
-    ResourceKind,
-    Synonym,
-)
-from ottla.client.admin.group_offsets import CommittedOffset
-from ottla.client.admin.groups import Group, GroupListing, GroupMember
-from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir, ReplicaOnDisk
-from ottla.client.admin.offsets import ListedOffset, OffsetSpec
-from ottla.client.admin.replicas import ElectionKind, Reassignment
-from ottla.client.admin.session import Outcomes
-from ottla.client.admin.tokens import DelegationToken
-from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Partition, Topic
-from ottla.client.admin.transactions import (
-    ActiveProducer,
-    FencedProducer,
-    Transaction,
-    TransactionListing,
-)
-from ottla.security.acl import Kind as AclKind
-from ottla.security.acl import Operation as AclOperation
-from ottla.security.acl import Pattern as AclPattern
-from ottla.security.acl import Permission as AclPermission
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.client.admin.acls import AclFilter, AclRule
+    from ottla.client.admin.brokers import BrokerInfo, ClusterInfo, Feature
+    from ottla.client.admin.configs import (
+        ConfigChange,
+        ConfigEntry,
+        ConfigOp,
+        ConfigSource,
+        Resource,
+        ResourceKind,
+        Synonym,
+    )
+    from ottla.client.admin.group_offsets import CommittedOffset
+    from ottla.client.admin.groups import Group, GroupListing, GroupMember
+    from ottla.client.admin.log_dirs import LogDir, Replica, ReplicaLogDir, ReplicaOnDisk
+    from ottla.client.admin.offsets import ListedOffset, OffsetSpec
+    from ottla.client.admin.replicas import ElectionKind, Reassignment
+    from ottla.client.admin.session import Outcomes
+    from ottla.client.admin.tokens import DelegationToken
+    from ottla.client.admin.topics import CreatedTopic, MorePartitions, NewTopic, Partition, Topic
+    from ottla.client.admin.transactions import (
+        ActiveProducer,
+        FencedProducer,
+        Transaction,
+        TransactionListing,
+    )
+    from ottla.security.acl import Kind as AclKind
+    from ottla.security.acl import Operation as AclOperation
+    from ottla.security.acl import Pattern as AclPattern
+    from ottla.security.acl import Permission as AclPermission
 
 __all__ = [
     "AclFilter",
@@ -94,3 +100,56 @@ __all__ = [
     "Transaction",
     "TransactionListing",
 ]
+
+_HOMES = {
+    "AclFilter": "acls",
+    "AclRule": "acls",
+    "ActiveProducer": "transactions",
+    "BrokerInfo": "brokers",
+    "ClusterInfo": "brokers",
+    "CommittedOffset": "group_offsets",
+    "ConfigChange": "configs",
+    "ConfigEntry": "configs",
+    "ConfigOp": "configs",
+    "ConfigSource": "configs",
+    "CreatedTopic": "topics",
+    "DelegationToken": "tokens",
+    "ElectionKind": "replicas",
+    "Feature": "brokers",
+    "FencedProducer": "transactions",
+    "Group": "groups",
+    "GroupListing": "groups",
+    "GroupMember": "groups",
+    "ListedOffset": "offsets",
+    "LogDir": "log_dirs",
+    "MorePartitions": "topics",
+    "NewTopic": "topics",
+    "OffsetSpec": "offsets",
+    "Outcomes": "session",
+    "Partition": "topics",
+    "Reassignment": "replicas",
+    "Replica": "log_dirs",
+    "ReplicaLogDir": "log_dirs",
+    "ReplicaOnDisk": "log_dirs",
+    "Resource": "configs",
+    "ResourceKind": "configs",
+    "Synonym": "configs",
+    "Topic": "topics",
+    "Transaction": "transactions",
+    "TransactionListing": "transactions",
+}
+_ACL_NAMES = {
+    "AclKind": "Kind",
+    "AclOperation": "Operation",
+    "AclPattern": "Pattern",
+    "AclPermission": "Permission",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The public names, imported when first used: a worker of Spark needs few of them."""
+    if name in _ACL_NAMES:
+        return getattr(import_module("ottla.security.acl"), _ACL_NAMES[name])
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -18,7 +18,7 @@ from ottla.client.consumer.errors import Wakeup
 from ottla.client.consumer.fetch.buffer import Buffer
 from ottla.client.consumer.fetch.chunk import Chunk, ChunkReader
 from ottla.client.consumer.fetch.fetcher import Fetcher
-from ottla.client.consumer.fetch.partition_responses import ErrorReaction as FetchThen
+from ottla.client.consumer.fetch.partition_responses import FetchErrorReaction
 from ottla.client.consumer.group.classic_member import GroupMetadata
 from ottla.client.consumer.group.commit_loop import CommitLoop
 from ottla.client.consumer.group.commit_queue import Positions
@@ -96,7 +96,8 @@ class Core:
         )
         self.group = make_group(self)
         self.fetcher.attach(
-            self.buffer, FetchThen(self.wake_event.set, self.position_loop.wake, self.gate.fail)
+            self.buffer,
+            FetchErrorReaction(self.wake_event.set, self.position_loop.wake, self.gate.fail),
         )
         self.position_loop.attach(
             self._group_for_lookup, PositionThen(self._on_positions_found, self.gate.fail)

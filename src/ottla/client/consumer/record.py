@@ -66,4 +66,6 @@ def make_records(rows: Iterable[tuple[object, ...]]) -> list[AnyRecord]:
             gc.enable()
 
 
+# Without the constructor, which takes 80 % longer, or `Record._make` (40 %): 114, 206 and 161 ns a
+# record, the best of 200 runs of 5,000.
 _make: Final = cast("Callable[[tuple[object, ...]], AnyRecord]", partial(tuple.__new__, Record))

@@ -13,7 +13,6 @@ transaction. The shard makes records of it, and the runtime persists them.
 - `marker_routing`       sends each marker to the leader of its partition
 - `remote_coordinator`   verifies partitions with the coordinator on another broker
 - `completion`           completes decided transactions, with retries
-- `marker_results`       which markers are missing, and when to retry (pure)
 - `service`              the asynchronous interface for API handlers
 - `verification`         verifies that a transactional batch may be appended
 """

@@ -3,7 +3,8 @@
 A decision is in the log before its first marker is written; markers are retried until each
 partition has one, and the completed state is written after the last. A coordinator that takes over
 finds the decision and continues. Retries end only when the transaction is completed, or when this
-broker no longer coordinates it; an error of a marker's partition never ends them.
+broker no longer coordinates it; an error of a marker's partition never ends them: it never concerns
+the coordinator's own partition of `__transaction_state`, which its `Runtime` checks.
 
 Owns the transactional ids whose completion is in progress. Nearly always every marker is written
 at the first attempt, which needs no task; otherwise a task retries.
@@ -13,23 +14,59 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.executor import OwnedShard
 from ottla.coordinator.runtime import Runtime
-from ottla.coordinator.txn.marker_results import (
-    is_logged,
-    missing_markers,
-    retry_delay_ms,
-)
 from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.coordinator.txn.shard import TxnShard
 from ottla.coordinator.txn.state import COMMITS, DECIDED, Transaction
 from ottla.delay.timers import Call, Timers
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import LeaderEpoch, TopicPartition
+
+FIRST_RETRY_MS: Final = 50
+LAST_RETRY_MS: Final = 1_000
+"""The longest pause between two attempts: bounds how late a partition that is available again gets
+its marker, and the work that unavailable partitions cause."""
+
+MARKER_TAKEN: Final = frozenset(
+    {
+        ErrorCode.none,
+        # The partition has a newer producer epoch. That is possible only after this transaction
+        # ended in that partition: its id gets no newer epoch while a decision is being executed.
+        ErrorCode.invalid_producer_epoch,
+    }
+)
+
+
+def missing_markers(
+    results: Mapping[TopicPartition, ErrorCode], deleted: Collection[TopicPartition] = ()
+) -> dict[TopicPartition, ErrorCode]:
+    """The partitions that still need their marker, each with the error.
+
+    Every error is retried. A partition is complete only when it has a marker or its topic is
+    deleted; UNKNOWN_TOPIC_OR_PARTITION alone does not mean that, because a broker that has just
+    started returns it too.
+    """
+    return {
+        partition: code
+        for partition, code in results.items()
+        if code not in MARKER_TAKEN and partition not in deleted
+    }
+
+
+def retry_delay_ms(failures: int) -> int:
+    """How long to wait after so many failed attempts in a row."""
+    return min(LAST_RETRY_MS, FIRST_RETRY_MS << min(failures - 1, 16))
+
+
+def is_logged(failures: int) -> bool:
+    """Whether this failure is worth a log line: the 1st, 2nd, 4th, 8th and so on."""
+    return failures & (failures - 1) == 0
+
 
 log = logging.getLogger(__name__)
 

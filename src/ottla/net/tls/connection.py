@@ -67,7 +67,7 @@ class SecuredProtocol(Protocol):
     def on_insecure(self, reason: str, error: Exception | None) -> None: ...
 
 
-class Phase(Enum):
+class TlsPhase(Enum):
     WAITING = auto()  # for bytes of the handshake
     WORKING = auto()  # a step of it runs
     SECURED = auto()
@@ -96,7 +96,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._is_server = is_server
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._phase = Phase.WAITING
+        self._phase = TlsPhase.WAITING
         self._began = False
         self._deadline: asyncio.TimerHandle | None = None
         self.is_paused = False
@@ -118,7 +118,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._phase is Phase.ENDED:
+        if self._phase is TlsPhase.ENDED:
             return
         if not self._began and self._is_server:
             self._began = True
@@ -127,20 +127,20 @@ class TlsConnection(asyncio.BufferedProtocol):
                 self._fail(f"TLS handshake failed: {hint}", None)
                 return
         self._incoming.write(self._room[:nbytes])
-        if self._phase is Phase.SECURED:
+        if self._phase is TlsPhase.SECURED:
             self._decrypt()
         elif self.is_paused:
             self._transport.pause_reading()
-        elif self._phase is Phase.WAITING:
+        elif self._phase is TlsPhase.WAITING:
             self._step()
 
     def eof_received(self) -> bool | None:
-        if self._phase in (Phase.WAITING, Phase.WORKING):
+        if self._phase in (TlsPhase.WAITING, TlsPhase.WORKING):
             self._fail("TLS handshake failed: the peer closed the connection during it", None)
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._phase is not Phase.SECURED and self._phase is not Phase.ENDED:
+        if self._phase is not TlsPhase.SECURED and self._phase is not TlsPhase.ENDED:
             self._inner.on_insecure("the connection was closed during the TLS handshake", exc)
         self.end()
         self._inner.connection_lost(exc)
@@ -155,26 +155,26 @@ class TlsConnection(asyncio.BufferedProtocol):
 
     def end(self) -> None:
         """Nothing is received from now on."""
-        self._phase = Phase.ENDED
+        self._phase = TlsPhase.ENDED
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
     def resume(self) -> None:
         """The connection reads again: first what is here already."""
-        if self.is_paused or self._phase is Phase.ENDED:
+        if self.is_paused or self._phase is TlsPhase.ENDED:
             return
-        if self._phase is Phase.SECURED:
+        if self._phase is TlsPhase.SECURED:
             self._decrypt()
-        elif self._phase is Phase.WAITING and self._incoming.pending:
+        elif self._phase is TlsPhase.WAITING and self._incoming.pending:
             self._step()
             return
-        if not self.is_paused and self._phase in (Phase.SECURED, Phase.WAITING):
+        if not self.is_paused and self._phase in (TlsPhase.SECURED, TlsPhase.WAITING):
             _read_on(self._transport)
 
     def _step(self) -> None:
         """Go on with the handshake; nothing is read meanwhile."""
-        self._phase = Phase.WORKING
+        self._phase = TlsPhase.WORKING
         if self._run is None:
             self._on_step(_handshake(self._tls))
             return
@@ -185,7 +185,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         )
 
     def _on_step(self, result: bool | Exception | None) -> None:
-        if self._phase is not Phase.WORKING or result is None:
+        if self._phase is not TlsPhase.WORKING or result is None:
             return
         try:
             self._sender.flush()
@@ -195,9 +195,9 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._fail(f"TLS handshake failed: {reason_of(result)}", result)
             return
         if not result:
-            self._phase = Phase.WAITING
+            self._phase = TlsPhase.WAITING
         else:
-            self._phase = Phase.SECURED
+            self._phase = TlsPhase.SECURED
             if self._deadline is not None:
                 self._deadline.cancel()
                 self._deadline = None
@@ -218,7 +218,7 @@ class TlsConnection(asyncio.BufferedProtocol):
                     return
                 if not count or count < len(room):
                     break
-            if self._phase is Phase.SECURED:
+            if self._phase is TlsPhase.SECURED:
                 self._sender.flush()
         except (ssl.SSLError, OSError) as error:
             self._fail(f"TLS connection failed: {reason_of(error)}", error)

@@ -26,8 +26,9 @@ from ottla.model.ids import BrokerId, TopicPartition
 from ottla.net.broker_link import LinkReply, RawReply
 from ottla.net.request_slot import Bytes
 from ottla.protocol.encode import Fields, writer_of
+from ottla.protocol.hot.fetch_request import FIRST, encode_follower_fetch
 from ottla.protocol.hot.fetch_response import FetchResponse, PartitionResponse, read_fetch_response
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 from ottla.replica.fetch.replication_quota import is_throttled
 from ottla.replica.fetcher.follower import (
     Append,
@@ -481,8 +482,10 @@ def _log_truncation(partition: HostedPartition, offset: int) -> None:
 
 
 def _encode(version: int, fields: Fields) -> list[bytes]:
+    if version >= FIRST:
+        return [encode_follower_fetch(fields)]
     out = bytearray()
-    writer_of(message(FETCH, version, Kind.REQUEST))(fields, out)
+    writer_of(message(FETCH, version, MessageKind.REQUEST))(fields, out)
     return [bytes(out)]
 
 

@@ -15,13 +15,16 @@
 - `databases`    tables of databases, through ADBC drivers
 - `python_steps` steps that are functions of a Python file
 - `dlq`          rejected rows with reason and origin, and their replay
-- `queries`      one streaming query for each sink
+- `queries`      the streaming queries of a pipeline
+- `sinks`        which sinks share a query, and how such a query writes
 - `lake`         tables in a lake, without a jar: Delta or Iceberg
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
+- `environment_archive` what executors need of Ottla, as one archive
 - `preflight`    what would stop a pipeline when it starts: topics, paths
 - `checkpoint_owner` which pipeline a folder of checkpoints belongs to
 - `runner`       runs a pipeline: the function `run`
 - `running_queries` streaming queries: started, watched and stopped; the history of their batches
+- `backfill`     a part of the topics once more, beside the queries that run
 - `background`   a run in the background: started, found and stopped
 - `restarts`     which failures are followed by a restart, and when; pure
 - `progress`     progress of a batch, totals and lag; pure

@@ -1,21 +1,26 @@
 """Whose checkpoints a folder holds.
 
-Owns: the file `pipeline.json` beside the checkpoints of a pipeline's queries, and the refusal of a
-folder that belongs to another pipeline or to a later version. Only on a local disk: elsewhere the
-folder is not looked at. A folder with checkpoints of a version that wrote no such file is taken.
+Owns: the file `pipeline.json` beside the checkpoints of a pipeline's queries: its name, and which
+sinks share a query; and the refusal of a folder that belongs to another pipeline or to a later
+version. Only on a local disk: elsewhere the folder is not looked at, and no query is shared. A
+folder with checkpoints of a version that wrote no such file is taken.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
 from ottla.model.errors import UserError
+from ottla.spark.pipelines.sinks.query_layout import Record
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+PLAIN_FORMAT: Final = 1
+"""Of a folder without shared queries: versions that know none of them may go on with it."""
 FILE: Final = "pipeline.json"
 
 
@@ -29,7 +34,7 @@ def claim(checkpoint: str, pipeline: str) -> None:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE).write_text(json.dumps({"format": FORMAT, "pipeline": pipeline}) + "\n")
+        _write(folder, {"format": PLAIN_FORMAT, "pipeline": pipeline})
     except OSError as error:
         raise UserError(f"checkpoint: {folder}: {error.strerror}") from None
 
@@ -39,14 +44,10 @@ def check_owner(checkpoint: str, pipeline: str) -> None:
     folder = local_folder(checkpoint)
     if folder is None:
         return
-    path = folder / FILE
-    try:
-        fields = json.loads(path.read_text())
-        owner, format = str(fields["pipeline"]), int(fields["format"])
-    except FileNotFoundError:
+    fields = _read(folder / FILE)
+    if not fields:
         return
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"checkpoint: cannot read {path}: {error}") from None
+    owner, format = str(fields["pipeline"]), int(fields["format"])
     if format > FORMAT:
         raise UserError(
             f"checkpoint: {folder} was written by a later version (format {format}, supported: "
@@ -57,6 +58,76 @@ def check_owner(checkpoint: str, pipeline: str) -> None:
             f"checkpoint: {folder} holds the checkpoints of the pipeline {owner}, not of "
             f"{pipeline}; set checkpoint: to another folder"
         )
+
+
+class Checkpoints:
+    """What a folder of checkpoints says of the queries that have begun there."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._folder = local_folder(checkpoint)
+
+    @property
+    def can_share(self) -> bool:
+        """Whether it can be written down which sinks share a query."""
+        return self._folder is not None
+
+    def has(self, query: str) -> bool:
+        """Whether a query of this name has begun."""
+        return self._folder is not None and (self._folder / query / "metadata").exists()
+
+    def shared_queries(self) -> Record:
+        """The queries that sinks share, with the members of each of their writes."""
+        fields = {} if self._folder is None else _read(self._folder / FILE)
+        queries: Mapping[str, Mapping[str, list[str]]] = fields.get("queries", {})
+        return {
+            query: {write: tuple(names) for write, names in writes.items()}
+            for query, writes in queries.items()
+        }
+
+    def state_steps(self, query: str) -> Mapping[str, str] | None:
+        """The steps that made the state of a query when it last started; None: not known."""
+        fields = {} if self._folder is None else _read(self._folder / FILE)
+        steps: Mapping[str, str] | None = fields.get("state", {}).get(query)
+        return steps
+
+    def record(
+        self,
+        pipeline: str,
+        queries: Record | None = None,
+        state: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """Write down who shares a query, and what makes the state of one, before it starts."""
+        if self._folder is None:
+            return
+        before = _read(self._folder / FILE)
+        fields = before or {"format": PLAIN_FORMAT, "pipeline": pipeline}
+        if queries:
+            named = {query: dict(writes) for query, writes in queries.items()}
+            fields = {**fields, "format": FORMAT, "queries": named}
+        if state:
+            fields = {**fields, "state": {**fields.get("state", {}), **state}}
+        if json.dumps(fields) != json.dumps(before):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _write(self._folder, fields)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The fields of the file; none where there is no file."""
+    try:
+        fields: dict[str, Any] = json.loads(path.read_text())
+        str(fields["pipeline"]), int(fields["format"])
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"checkpoint: cannot read {path}: {error}") from None
+    return fields
+
+
+def _write(folder: Path, fields: Mapping[str, object]) -> None:
+    """In one step: a driver that is killed leaves the file as it was."""
+    new = folder / f".{FILE}.new"
+    new.write_text(json.dumps(fields) + "\n")
+    new.replace(folder / FILE)
 
 
 def local_folder(path: str) -> Path | None:

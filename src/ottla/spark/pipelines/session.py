@@ -60,13 +60,15 @@ def session(
     *,
     secrets: Sequence[str] = (),
 ) -> SparkSession:
-    """A session with `format("ottla")`, its workers on this interpreter by default.
+    """A session with `format("ottla")`, its workers on this interpreter by default; on the
+    `python3` of each machine where executors get an archive.
 
     UserError where there is no Java. `secrets` are masked in its log.
     """
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    has_archive = "spark.archives" in settings
+    os.environ.setdefault("PYSPARK_PYTHON", "python3" if has_archive else sys.executable)
     master = master or settings.get("spark.master") or LOCAL
     builder = SparkSession.builder.appName(name).master(master)
     local = ON_ONE_MACHINE if master.startswith("local") else {}

@@ -101,6 +101,7 @@ class DatabaseSource:
     refresh_ms: int | None = None
 
     kind: ClassVar[str] = "database"
+    is_table: ClassVar[bool] = True
     watermark: ClassVar[Watermark | None] = None
 
     @property
@@ -281,5 +282,7 @@ class Pipeline:
     files: tuple[FileSource | DatabaseSource, ...] = ()
     """Sources that are files or tables of databases; `sources` are topics."""
     lineage: Lineage | None = None
+    shared_reads: bool = True
+    """Whether sinks without state share one query that reads their source."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of the file that are masked in everything that is printed."""

@@ -5,7 +5,7 @@ Owns: the views of one pipeline, and the refused rows on the way. Never: starts 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
@@ -77,27 +77,41 @@ class Views:
         pipeline: Pipeline,
         read: Read | None = None,
         read_files: ReadFiles | None = None,
+        *,
+        batch: Mapping[str, DataFrame] | None = None,
     ) -> None:
+        """`batch`: the rows of sources in one batch of a query, as `judged` has them; its session
+        has the functions already."""
         self._spark = spark
         self._pipeline = pipeline
         self._read = read or self._stream
         self.frames: dict[str, DataFrame] = {}
+        self.judged: dict[str, DataFrame] = dict(batch or {})
+        """The rows of each source: of a topic with those that are refused, and the reason."""
         self.dead_letters: list[DeadLetter] = []
-        for function in FUNCTIONS:
+        for function in FUNCTIONS if batch is None else ():
             spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
         for source in pipeline.sources:
             self._add_source(source)
         for files in pipeline.files:
             where = f"sources.{files.name}"
-            with _analysed(where):
-                frame = (read_files or self._file_frame)(files)
-            self._add(files.name, _late(frame, files.watermark, where))
+            if files.name not in self.judged:
+                with _analysed(where):
+                    self.judged[files.name] = (read_files or self._file_frame)(files)
+            frame = _late(self.judged[files.name], files.watermark, where)
+            if batch is not None and files.is_table:
+                self.frames[files.name] = frame  # the batch's session has this view
+            else:
+                self._add(files.name, frame)
         for step in pipeline.steps:
             self._add(step.name, self._step(step))
 
     def _add_source(self, source: Source) -> None:
         where = f"sources.{source.name}"
-        frame = decoded(self._read(source), source.format, where, source.key)
+        frame = self.judged.get(source.name)
+        if frame is None:
+            frame = decoded(self._read(source), source.format, where, source.key)
+            self.judged[source.name] = frame
         bootstrap = source.options["kafka.bootstrap.servers"]
         self._refuse(source.name, source.dead_letter, frame, bootstrap)
         self._add(source.name, _late(good(frame), source.watermark, where))

@@ -6,7 +6,7 @@ from ottla.client.consumer.assignors.assignor import (
     in_order,
     subscribers,
 )
-from tests.client.consumer.assignors.dealing import group, parts
+from tests.client.consumer.assignors.assignor_groups import group, parts
 
 
 def test_members_without_a_given_name_come_last_by_their_ids() -> None:

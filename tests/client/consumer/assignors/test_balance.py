@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from ottla.client.consumer.assignors.balance import Balance
 from ottla.model.ids import TopicPartition
-from tests.client.consumer.assignors.dealing import parts, short
+from tests.client.consumer.assignors.assignor_groups import parts, short
 
 
 def balanced(

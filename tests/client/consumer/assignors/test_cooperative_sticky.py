@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ottla.client.consumer.assignors.assignor import Protocols, Shares, Subscription
 from ottla.client.consumer.assignors.cooperative_sticky import CooperativeStickyAssignor
 from ottla.client.consumer.assignors.user_data import encode_generation
-from tests.client.consumer.assignors.dealing import (
+from tests.client.consumer.assignors.assignor_groups import (
     dealt,
     group,
     groups,

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 
 from ottla.client.consumer.assignors.assignor import RangeAssignor, Subscription
-from tests.client.consumer.assignors.dealing import dealt, group, groups, owned_once, short, wanted
+from tests.client.consumer.assignors.assignor_groups import (
+    dealt,
+    group,
+    groups,
+    owned_once,
+    short,
+    wanted,
+)
 
 Group = tuple[dict[str, Subscription], dict[str, int]]
 

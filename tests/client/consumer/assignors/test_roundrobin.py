@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from ottla.client.consumer.assignors.assignor import RoundRobinAssignor, Subscription
-from tests.client.consumer.assignors.dealing import (
+from tests.client.consumer.assignors.assignor_groups import (
     dealt,
     equal_groups,
     group,

@@ -11,7 +11,7 @@ from ottla.client.consumer.assignors.assignor import RoundRobinAssignor, Shares,
 from ottla.client.consumer.assignors.sticky import StickyAssignor, resolve_claims
 from ottla.client.consumer.assignors.user_data import OwnedPartitions, encode_owned
 from ottla.model.ids import TopicPartition
-from tests.client.consumer.assignors.dealing import (
+from tests.client.consumer.assignors.assignor_groups import (
     TOPICS,
     dealt,
     equal_groups,

@@ -12,7 +12,7 @@ from ottla.client.consumer.assignors.user_data import (
     encode_owned,
 )
 from ottla.model.ids import TopicPartition
-from tests.client.consumer.assignors.dealing import parts
+from tests.client.consumer.assignors.assignor_groups import parts
 
 PARTITIONS = st.builds(TopicPartition, st.text(max_size=5), st.integers(0, 2**31 - 1))
 

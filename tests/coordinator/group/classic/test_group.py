@@ -114,3 +114,19 @@ def test_what_members_read_is_unknown_when_one_of_them_cannot_be_understood() ->
     made.change_protocols(made.members["a"], (RANGE,))
     made.note_subscriptions()
     assert made.subscribed == {"t"}
+
+
+def test_only_the_leader_is_told_who_the_members_are() -> None:
+    both = group(member("a", "range"), member("b", "range"))
+    both.protocol = "range"
+    replies = [
+        both.join_reply(one, with_members=one.id == both.leader) for one in both.members.values()
+    ]
+    assert [len(reply.members) for reply in replies] == [2, 0]
+
+
+def test_nobody_waits_for_the_sync_of_a_member_that_has_gone() -> None:
+    both = group(member("a", "range"), member("b", "range"))
+    both.unsynced |= {"a", "b"}
+    both.remove("b")
+    assert both.unsynced == {"a"}

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from ottla.coordinator.group.consumer.assignors import Subscriber, assign_range
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, TopicIdPartition
-from tests.coordinator.group.consumer.sharing import (
+from tests.coordinator.group.consumer.assignor_groups import (
     TOPICS,
     Counts,
     Members,

@@ -13,7 +13,7 @@ from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
 from ottla.coordinator.group.service import Fetcher
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
-from tests.coordinator.coordinating import OFFSETS, coordinating
+from tests.coordinator.group_coordinator import OFFSETS, coordinating
 
 JOINING = HeartbeatRequest("a", 0, topics=("t",), rebalance_timeout_ms=60_000, owned=NO_PARTS)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from ottla.coordinator.group.consumer.assignors import Subscriber, assign_uniform
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
-from tests.coordinator.group.consumer.sharing import (
+from tests.coordinator.group.consumer.assignor_groups import (
     TOPICS,
     Counts,
     Members,

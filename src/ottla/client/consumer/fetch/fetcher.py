@@ -17,7 +17,7 @@ from ottla.client.cluster import Cluster, ConnectionLane
 from ottla.client.consumer.fetch.buffer import Buffer
 from ottla.client.consumer.fetch.chunk import Chunk
 from ottla.client.consumer.fetch.partition_responses import (
-    ErrorReaction,
+    FetchErrorReaction,
     PartitionResponses,
     RequestedPartition,
 )
@@ -38,7 +38,7 @@ from ottla.protocol.hot.fetch_response import (
     PartitionResponse,
     read_fetch_response,
 )
-from ottla.protocol.schema import Kind, message
+from ottla.protocol.schema import MessageKind, message
 
 FETCH: Final = 1
 CLOSE_TIMEOUT_MS: Final = 1_000
@@ -78,7 +78,7 @@ class Fetcher:
         """The user reads columns: large fetches are worth the memory."""
         self.fetches = 0
 
-    def attach(self, buffer: Buffer, callbacks: ErrorReaction) -> None:
+    def attach(self, buffer: Buffer, callbacks: FetchErrorReaction) -> None:
         self._callbacks = callbacks
         self._responses.attach(buffer, callbacks)
 
@@ -194,7 +194,7 @@ class Fetcher:
         )
         body = bytearray()
         fields = {**self._request_fields, **session.next_request(positions)}
-        writer_of(message(FETCH, version, Kind.REQUEST))(fields, body)
+        writer_of(message(FETCH, version, MessageKind.REQUEST))(fields, body)
         self.fetches += 1
         frame = await self._cluster.ask_bytes(node, FETCH, version, [bytes(body)], lane=lane)
         try:

@@ -48,7 +48,7 @@ class RequestedPartition(NamedTuple):
     offset: int
 
 
-class ErrorReaction(NamedTuple):
+class FetchErrorReaction(NamedTuple):
     """Callbacks: records arrived, a position is needed, an error is final."""
 
     arrived: Callable[[], None]
@@ -68,7 +68,7 @@ class PartitionResponses:
         self._wake = wake
         self.bytes = 0
 
-    def attach(self, buffer: Buffer, callbacks: ErrorReaction) -> None:
+    def attach(self, buffer: Buffer, callbacks: FetchErrorReaction) -> None:
         self._buffer = buffer
         self._callbacks = callbacks
 

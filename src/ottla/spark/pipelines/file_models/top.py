@@ -124,6 +124,7 @@ class PipelineFile(FileModel):
         "once, or the time between batches, as in 5 seconds.", "1 second"
     )
     restart: RestartKeys = key("When a query that failed is started again.", RestartKeys())
+    shared_reads: bool = key("Whether one query reads a source for all sinks without state.", True)
     spark: Options = key("Settings of the Spark session.", {})
     lineage: LineageKeys | None = key("OpenLineage events of its runs.", None)
     registry: RegistryKeys | None = key("The schema registry: its address, or a mapping.", None)
@@ -168,6 +169,7 @@ def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
         RestartPolicy(file.restart.attempts, file.restart.backoff, file.restart.backoff_max),
         tuple(files),
         _lineage(file.lineage),
+        file.shared_reads,
     )
     _check_names(pipeline)
     return pipeline

@@ -48,12 +48,13 @@ class LakeTable(Protocol):
     def maintain(self) -> None: ...
 
 
-def lake_writer(target: TableTarget) -> BatchWriter:
-    """Writes one batch of a query into the table, once."""
+def lake_writer(target: TableTarget, name: str = "") -> BatchWriter:
+    """Writes one batch of a query into the table, once; `name` is that of the sink where a query
+    has several, so that two of them may write one table."""
     _opened(target, "")  # what is not installed is said before anything runs
 
     def write(frame: DataFrame, batch: int) -> None:
-        query = _query(frame)
+        query = f"{_query(frame)}-{name}" if name else _query(frame)
         table = _opened(target, query)
         if table.has(batch):
             # Taken all the same: a query with state commits it when the rows have been.

@@ -19,7 +19,7 @@ from ottla.model.errors import UserError
 from ottla.spark import rows
 from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.file_values import load
-from ottla.spark.pipelines.queries import topic_records
+from ottla.spark.pipelines.sinks.records import topic_records
 from ottla.spark.pipelines.spec import DatabaseSource, FileSource, Pipeline, Source, TopicTarget
 from ottla.spark.pipelines.trial.fixtures import (
     FixtureRecord,

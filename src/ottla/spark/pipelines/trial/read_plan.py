@@ -4,15 +4,15 @@ Owns: which sources each query reads, its position by its checkpoint, and what i
 Never: starts Spark, writes, or joins a group.
 
 A view that a step reads is found by its name in the SQL: a column of the same name counts as well.
+So is state: which sinks share a query is certain only once the pipeline has been started.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.admin.session import Session
 from ottla.model.clock import Clock, WallMs
@@ -22,19 +22,15 @@ from ottla.spark import partition_offsets
 from ottla.spark.connection import Connection
 from ottla.spark.offsets import Offsets, beginning, from_json
 from ottla.spark.options import SourceOptions, stream_source
-from ottla.spark.pipelines.checkpoint_owner import local_folder
-from ottla.spark.pipelines.queries import takes_letters
-from ottla.spark.pipelines.spec import (
-    Pipeline,
-    PythonStep,
-    RejectStep,
-    Source,
-    SqlStep,
-    Step,
+from ottla.spark.pipelines.checkpoint_owner import Checkpoints, local_folder
+from ottla.spark.pipelines.sinks.query_layout import (
+    QueryLayout,
+    layouts,
+    seems_stateless,
+    sources_of_views,
 )
-
-TEXTS: Final = re.compile(r"'(?:[^'\\]|\\.)*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
-NAMES: Final = re.compile(r"(?<![.\w])\w+")
+from ottla.spark.pipelines.sinks.state_changes import state_change
+from ottla.spark.pipelines.spec import Pipeline, Source
 
 
 class SourceRange(NamedTuple):
@@ -60,28 +56,48 @@ class QueryPlan(NamedTuple):
     """What one query would read."""
 
     query: str
+    sinks: tuple[str, ...]
+    """More than one where sinks share a read of their source."""
     sources: tuple[str, ...]
     batch: int | None
     """The last batch that is done; None for a query that begins."""
     records: int
     bytes: int
+    change: str | None = None
+    """What the changed file means for its state."""
 
 
 def query_plans(pipeline: Pipeline, ranges: Mapping[str, SourceRange]) -> list[QueryPlan]:
     plans = []
-    for query, sources in query_sources(pipeline).items():
+    of_views = sources_of_views(pipeline)
+    checkpoints = Checkpoints(pipeline.checkpoint)
+    for layout in planned_layouts(pipeline):
+        query, views = layout.name, [member.view for member in layout.members]
+        used = {name for view in views for name in of_views[view]}
+        sources = tuple(name for name in of_views if name in used)
         batch, position = checkpoint_position(f"{pipeline.checkpoint}/{query}")
         left = [ranges[name].left(position) for name in sources if name in ranges]
         plans.append(
             QueryPlan(
                 query,
+                tuple(member.name for member in layout.members),
                 sources,
                 batch,
                 sum(records for records, _ in left),
                 sum(in_bytes for _, in_bytes in left),
+                state_change(pipeline, layout, checkpoints),
             )
         )
     return plans
+
+
+def planned_layouts(pipeline: Pipeline) -> list[QueryLayout]:
+    """The queries, as far as they can be known without Spark: by the checkpoints where it has run,
+    else by the words of its SQL."""
+    checkpoints = Checkpoints(pipeline.checkpoint)
+    return layouts(
+        pipeline, seems_stateless(pipeline), checkpoints.shared_queries(), checkpoints.has
+    )
 
 
 def source_range(source: Source, clock: Clock) -> SourceRange:
@@ -115,46 +131,6 @@ def file_sizes(path: str) -> tuple[int, int] | None:
     files = [file for each in found for file in ([each] if each.is_file() else each.glob("*"))]
     sizes = [file.stat().st_size for file in files if file.is_file() and file.name[0] not in "._"]
     return len(sizes), sum(sizes)
-
-
-def query_sources(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
-    """The queries of a pipeline, in the order of their start, and the sources of each."""
-    letters = {
-        source.name: source.options["kafka.bootstrap.servers"]
-        for source in pipeline.sources
-        if source.dead_letter is not None
-    }
-    letters |= {
-        step.name: pipeline.bootstrap
-        for step in pipeline.steps
-        if isinstance(step, RejectStep) and step.dead_letter is not None
-    }
-    views: dict[str, str] = {}
-    for sink in pipeline.sinks:
-        views[sink.name] = sink.source
-        if sink.source in letters and takes_letters(sink, letters[sink.source]):
-            del letters[sink.source]
-    views |= {f"{view}_dead_letter": view for view in letters}
-    sources = sources_of_views(pipeline)
-    return {query: sources[view] for query, view in views.items()}
-
-
-def sources_of_views(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
-    """The sources that each view is made of, in the order of the file."""
-    names = [source.name for source in pipeline.sources]
-    names += [source.name for source in pipeline.files]
-    found: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
-    for step in pipeline.steps:
-        read = {source for view in _views_read(step, tuple(found)) for source in found[view]}
-        found[step.name] = tuple(name for name in names if name in read)
-    return found
-
-
-def _views_read(step: Step, known: Sequence[str]) -> list[str]:
-    if isinstance(step, SqlStep):
-        names = {name.lower() for name in NAMES.findall(TEXTS.sub(" ", step.sql))}
-        return [view for view in known if view.lower() in names]
-    return list(step.sources) if isinstance(step, PythonStep) else [step.source]
 
 
 def checkpoint_position(checkpoint: str) -> tuple[int | None, Offsets | None]:

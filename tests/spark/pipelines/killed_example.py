@@ -1,7 +1,7 @@
 """An example as a company runs it: a process that a service manager starts again, whatever killed
 it, with records that keep coming.
 
-`KilledPipeline.survive` is the whole story: feed, kill something, feed again; nothing else is done
+`KilledExample.survive` is the whole story: feed, kill something, feed again; nothing else is done
 for the pipeline than to start its process again. What it has written in the end is the example's
 own to compare (`Example.check`).
 """
@@ -74,7 +74,7 @@ class Example(ABC):
         self.changed = True
 
 
-class KilledPipeline:
+class KilledExample:
     """The process of an example's pipeline, through all of its lives."""
 
     def __init__(self, example: Example, broker: BrokerProcess, dice: Random) -> None:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ottla.store.acl_nodes import AclChangeNode, AclNode, RuleText
 from ottla.store.nodes import BadNode
+from ottla.store.security_nodes import AclChangeNode, AclNode, RuleText
 
 RULE = RuleText("User:alice", "Allow", "Read", "*")
 STORED = {"principal": "User:alice", "permissionType": "Allow", "operation": "Read", "host": "*"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.api import consumer_group_heartbeat
-from tests.api.grouping import TOPIC
-from tests.asking import Line
+from tests.api.group_member import TOPIC
+from tests.raw_requests import Line
 
 
 def beat(line: Line, group: str, epoch: int = 0, version: int = 1, **more: Any) -> Any:

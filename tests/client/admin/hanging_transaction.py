@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.model.errors import ErrorCode
-from tests.asking import PRODUCE, Line, batch, produce_fields
+from tests.raw_requests import PRODUCE, Line, batch, produce_fields
 
 PRODUCER_ID = 4711
 

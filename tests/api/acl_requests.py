@@ -10,7 +10,7 @@ from typing import Any, Final
 from ottla.api import create_acls, delete_acls, describe_acls
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation, Pattern, Permission
-from tests.asking import Line
+from tests.raw_requests import Line
 
 AUTHORIZER: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

@@ -9,7 +9,7 @@ from uuid import UUID
 from ottla.api import join_group, sync_group
 from ottla.model.errors import ErrorCode
 from ottla.testing import Broker
-from tests.asking import METADATA, Line, create_topics
+from tests.raw_requests import METADATA, Line, create_topics
 
 TOPIC: Final = "group-apis"
 NEW: Final = itertools.count(1)
