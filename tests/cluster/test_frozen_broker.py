@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.asking import Line, batch, create_topics, produced
 from tests.cluster.process import BrokerProcess, wait_for
+from tests.raw_requests import Line, batch, create_topics, produced
 
 ENDS_WITHIN_S = 25.0
 """Twice what the consumer may take to close, and what a busy machine adds."""
