@@ -153,7 +153,7 @@ def storm(certificates: Path, rounds: int) -> bool:
     }
     job = {"address": f"127.0.0.1:{port}", "authority": str(certificates / "ca.pem")}
     command = [sys.executable, "-m", "benchmarks.logins", "storm"]
-    pieces, longest = Pieces(), []
+    pieces, longest = Pieces(verbose=False), []
     with measured(pieces), Broker(settings) as broker:
         plaintext = broker.bootstrap_servers.split(",")[0]
         with ottla.Admin(bootstrap_servers=plaintext) as admin:

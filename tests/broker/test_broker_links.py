@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.asking import FETCH, METADATA, Line, batch, create_topics, fetch_fields, produced
 
 from ottla.broker.broker_links import Address, BrokerLinks
 from ottla.metadata.cache import MetadataCache
@@ -16,6 +15,7 @@ from ottla.model.clock import SystemClock
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerId
 from ottla.testing import Broker
+from tests.raw_requests import FETCH, METADATA, Line, batch, create_topics, fetch_fields, produced
 
 ME, OTHER = BrokerId(1), BrokerId(0)
 RECEIVER = "ottla-receiver"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from random import Random
 
 import pytest
@@ -41,7 +42,9 @@ async def test_a_broker_logs_in_to_another_over_tls() -> None:
     async with Broker(with_password("secret")) as broker:
         host, port = broker.bootstrap_servers.split(":")
         for password in ("secret", "wrong"):
-            security = LinkSecurity(BrokerConfig.parse(with_password(password)), SystemClock())
+            security = LinkSecurity(
+                BrokerConfig.parse(with_password(password)), SystemClock(), os.urandom
+            )
             link = BrokerLink(
                 host, int(port), SystemClock(), Random(1), "b", login=security.login,
                 tls=security.tls,
@@ -62,4 +65,4 @@ async def test_a_broker_logs_in_to_another_over_tls() -> None:
 
 def test_a_listener_without_credentials_for_brokers_is_refused() -> None:
     with pytest.raises(UserError, match="needs a user and a password"):
-        LinkSecurity(BrokerConfig.parse(SETTINGS), SystemClock())
+        LinkSecurity(BrokerConfig.parse(SETTINGS), SystemClock(), os.urandom)

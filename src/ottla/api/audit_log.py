@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -18,17 +19,19 @@ from ottla.net.error_log import escaped
 audit = logging.getLogger("ottla.security.audit")
 
 NAMES_MAX: Final = 20
-"""Further names of one request are counted."""
+"""Further names of one request are left out."""
+ITEMS_MAX: Final = 200
+"""How many items of a reply are looked at: a large one must not keep the event loop."""
 
 _KINDS: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 
 
 def log_change(api: Api, request: Request, ctx: Context, reply: Fields) -> None:
-    """After the request was handled; `failed` counts what was refused of it."""
+    """After the request was handled; `failed` counts what was refused of its first items."""
     if getattr(request, "validate_only", False):
         return
-    names = list(ADMINISTRATIVE[api.key](request))
-    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    names = list(islice(ADMINISTRATIVE[api.key](request), NAMES_MAX + 1))
+    more = " and more" if len(names) > NAMES_MAX else ""
     audit.info(
         "changed: principal=%s host=%s api=%s resources=%s%s failed=%d",
         ctx.peer.principal, ctx.peer.address, api.name,
@@ -37,14 +40,19 @@ def log_change(api: Api, request: Request, ctx: Context, reply: Fields) -> None:
 
 
 def _failures(reply: Fields) -> int:
-    """Of the items of a reply; some replies have them in a list of lists."""
-    count = 0
+    """Among the first items of a reply; some replies have them in a list of lists."""
+    return sum(
+        item.get("error_code", ErrorCode.none) != ErrorCode.none
+        for item in islice(_items(reply), ITEMS_MAX)
+    )
+
+
+def _items(reply: Fields) -> Iterator[Fields]:
     for value in reply.values():
         for item in value if isinstance(value, list | tuple) else ():
             if isinstance(item, Mapping):
-                failed = item.get("error_code", ErrorCode.none) != ErrorCode.none
-                count += failed or _failures(item)
-    return count
+                yield item
+                yield from _items(item)
 
 
 def _named(items: Iterable[Request] | None) -> Iterator[str]:
@@ -59,7 +67,7 @@ def _deleted_topics(request: Request) -> Iterator[str]:
 
 def _configs(request: Request) -> Iterator[str]:
     for resource in request.resources:
-        keys = ",".join(config.name for config in resource.configs)
+        keys = ",".join(config.name for config in resource.configs[:NAMES_MAX])
         kind = _KINDS.get(resource.resource_type, str(resource.resource_type))
         yield f"{kind} {resource.resource_name}({keys})"
 
@@ -75,8 +83,10 @@ def _deleted_acls(request: Request) -> Iterator[str]:
 
 def _quotas(request: Request) -> Iterator[str]:
     for entry in request.entries:
-        entity = ",".join(f"{part.entity_type}={part.entity_name}" for part in entry.entity)
-        yield f"{entity}({','.join(change.key for change in entry.ops)})"
+        entity = ",".join(
+            f"{part.entity_type}={part.entity_name}" for part in entry.entity[:NAMES_MAX]
+        )
+        yield f"{entity}({','.join(change.key for change in entry.ops[:NAMES_MAX])})"
 
 
 def _moved(request: Request) -> Iterator[str]:

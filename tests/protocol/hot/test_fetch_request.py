@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.protocol.encode import writer_of
 from ottla.protocol.hot.fetch_request import FIRST, encode_follower_fetch
-from ottla.protocol.schema import Kind, message, versions
+from ottla.protocol.schema import MessageKind, message, versions
 
 FETCH = 1
 VERSIONS = [version for version in versions(FETCH) if version >= FIRST]
@@ -89,5 +89,5 @@ def test_a_request_of_many_partitions_is_the_same() -> None:
 
 def _by_schema(version: int, fields: dict[str, Any]) -> bytes:
     out = bytearray()
-    writer_of(message(FETCH, version, Kind.REQUEST))(fields, out)
+    writer_of(message(FETCH, version, MessageKind.REQUEST))(fields, out)
     return bytes(out)
