@@ -48,7 +48,7 @@ _STACK_DEPTH: Final = 7
 class Pieces:
     """Measures the callbacks of the broker's loop."""
 
-    def __init__(self, *, verbose: bool) -> None:
+    def __init__(self, *, verbose: bool = False) -> None:
         self.verbose = verbose
         self.longest_ms = 0.0
         self.total_ms = 0.0
