@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
+import resource
 import select
 import socket
 import ssl
@@ -34,6 +36,7 @@ from benchmarks import frames
 from benchmarks.contenders import OTTLA_SETTINGS, Contender, cpu_s, rss_mb
 from benchmarks.raw import connect, exchange, percentiles_ms
 from benchmarks.stalls import Pieces, measured
+from ottla.broker.lifecycle import GC_THRESHOLDS
 from ottla.client.admin.scram_users import ScramUpsertion
 from ottla.client.broker_connection import BrokerConnection, ClientSecurity
 from ottla.client.cluster_view import Node
@@ -109,8 +112,14 @@ def beginning_of_hello() -> bytes:
 
 def silent_handshakes(folder: Path, certificates: Path, rounds: int) -> bool:
     """Whether the p99 of others stayed below twice."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the broker inherits it
     [port] = nodes.free_ports(1)
-    settings = {**OTTLA_SETTINGS, **security(certificates)}
+    settings = {
+        **OTTLA_SETTINGS,
+        **security(certificates),
+        "socket.listen.backlog.size": "4096",
+    }
     with nodes.ottla(folder, settings, listeners=[f"SASL_SSL://127.0.0.1:{port}"]) as node:
         contender = Contender("ottla", node, {})
         with contender.topic(1) as topic:
@@ -160,6 +169,8 @@ def storm(certificates: Path, rounds: int) -> bool:
             admin.alter_user_scram_credentials(
                 [ScramUpsertion(USER, PASSWORD, MECHANISM, ITERATIONS)]
             )
+        gc.set_threshold(*GC_THRESHOLDS)  # as `ottla serve` does
+        gc.freeze()
         for count in (50, *[STORM] * rounds):  # the first one makes what is made once
             with probed(plaintext) as taken:
                 pieces.begin()
