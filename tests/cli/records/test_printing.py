@@ -19,7 +19,8 @@ class Commits:
     def __init__(self) -> None:
         self.said: list[tuple[str, dict[TopicPartition, int]]] = []
 
-    def commit(self, offsets: dict[TopicPartition, int]) -> None:
+    def commit(self, offsets: dict[TopicPartition, int], timeout: float) -> None:
+        assert timeout > 0, "the end of a command is bounded"
         self.said.append(("commit", dict(offsets)))
 
     def commit_async(self, offsets: dict[TopicPartition, int]) -> None:
