@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -165,7 +166,7 @@ class Run:
 
     def _stop_all(self, queries: Sequence[StreamingQuery]) -> None:
         """Stop them concurrently, waiting at most `STOP_MS`: stopping the session ends the rest."""
-        threads = [Thread(target=query.stop, daemon=True) for query in queries]
+        threads = [Thread(target=_stop, args=(query,), daemon=True) for query in queries]
         for thread in threads:
             thread.start()
         until_ms = MonoMs(self._clock.mono_ms() + STOP_MS)
@@ -235,6 +236,12 @@ def _is_starting(query: StreamingQuery) -> bool:
     """Whether it has not opened its sources yet."""
     status: str = query.status["message"]
     return status.startswith(("Initializing", "Getting offsets"))
+
+
+def _stop(query: StreamingQuery) -> None:
+    """Stop a query; a failure is of no interest: the session ends, or has ended, and it with it."""
+    with suppress(Exception):
+        query.stop()
 
 
 def _is_busy(query: StreamingQuery) -> bool:

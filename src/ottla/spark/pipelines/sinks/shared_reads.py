@@ -170,9 +170,12 @@ def _add_files(target: FilesTarget, frame: DataFrame, number: int) -> None:
         "csv": sources.csv.CSVFileFormat,
         "json": sources.json.JsonFileFormat,
     }
+    session = rows.sparkSession._jsparkSession
+    path = jvm.org.apache.hadoop.fs.Path(target.path)
+    files = path.getFileSystem(session.sessionState().newHadoopConf())
     sink = jvm.org.apache.spark.sql.execution.streaming.sinks.FileStreamSink(
-        rows.sparkSession._jsparkSession,
-        target.path,
+        session,
+        path.makeQualified(files.getUri(), files.getWorkingDirectory()).toString(),
         formats[target.kind](),
         jvm.PythonUtils.toSeq(list(target.partition_by)),
         jvm.PythonUtils.toScalaMap({**target.options, "path": target.path}),
