@@ -72,9 +72,15 @@ def test_a_client_logs_in_produces_and_consumes_in_a_group(done: Done, cell: Cel
 @pytest.mark.spec("SEC-04", "SEC-06")
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if not of_login(cell)], ids=str)
 def test_a_client_is_refused_with_the_exception_that_it_gets_from_kafka(
-    done: Done, kind: str, cell: Cell
+    done: Done, site: Site, kind: str, cell: Cell
 ) -> None:
-    assert done(cell) == expected(kind)[cell]
+    refusal = expected(kind)[cell]
+    outcome = done(cell)
+    if outcome != refusal:
+        # All cells of a client are done at once. Where that keeps a handshake from ending in time,
+        # a client reports a lost connection instead of its reason: once more, alone.
+        outcome = outcomes(cell.client, site, [cell])[cell]
+    assert outcome == refusal
 
 
 def test_every_cell_is_recorded_and_none_is_let_in_with_a_fault() -> None:

@@ -24,6 +24,7 @@ IDENTIFYING: Final = (
     "member_id",
     "config_name",
     "entity_type",
+    "user",
     "mechanism",
     "log_dir",
     "broker_id",
