@@ -74,7 +74,7 @@ sim: venv
 	@$(if $(call have,tests/sim),$(PYTEST) -q --sim-seed $(SEED) --sim-count $(N) tests/sim)
 
 interop cluster spark: setup
-	@$(if $(wildcard tests/$@),$(PYTEST) -q --timeout 300 tests/$@)
+	@$(if $(wildcard tests/$@),$(PYTEST) -q --durations 15 --timeout 300 tests/$@)
 
 soak: setup
 	@$(PYTEST) -q --timeout 0 -m slow tests
