@@ -23,11 +23,11 @@ from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.directory_checkpoints import DirectoryCheckpoints
 from ottla.log.directories.meta_properties import Identity, MetaProperties, common_identity
 from ottla.log.directories.names import DirectoryKind, name_of
-from ottla.log.files import Disk
+from ottla.log.files import Disk, OutOfDescriptors
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.log.recovery.log_loader import LogLocation
-from ottla.model.clock import Clock, WallMs
+from ottla.model.clock import Clock, MonoMs, WallMs
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import BrokerId, Offset, TopicId, TopicPartition
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
 
 logger = logging.getLogger(__name__)
+
+REPORT_EVERY_MS: Final = 60_000
 
 
 class HostedLog(NamedTuple):
@@ -90,6 +92,7 @@ class LogDirectories:
         self._disk = disk
         self._clock = clock
         self._random = random
+        self._reported_ms: MonoMs | None = None
 
     @property
     def first(self) -> Path:
@@ -207,15 +210,24 @@ class LogDirectories:
 
     @contextmanager
     def guard(self, directory: LogDirectory, *, reraise: bool = False) -> Iterator[None]:
-        """An OSError in the block takes this directory offline, and nothing else."""
+        """An OSError in the block takes this directory offline, and nothing else.
+
+        `OutOfDescriptors` does not, and is always raised: what the block does is not done.
+        """
         try:
             yield
+        except OutOfDescriptors as error:
+            self._fail(directory, error)
+            raise
         except OSError as error:
             self._fail(directory, error)
             if reraise:
                 raise
 
     def _fail(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
+        if isinstance(error, OutOfDescriptors):
+            self._report(error)
+            return []
         directory.failure = _reason(directory, error)
         lost = sorted(p for p, hosted in self.logs.items() if hosted.directory is directory)
         if self.online:  # else the caller stops the broker and logs it
@@ -229,6 +241,13 @@ class LogDirectories:
         if self.on_failure is not None:
             self.on_failure(directory, lost)
         return lost
+
+    def _report(self, error: OutOfDescriptors) -> None:
+        """Log it, once in a while: it may concern every request."""
+        now_ms = self._clock.mono_ms()
+        if self._reported_ms is None or now_ms - self._reported_ms >= REPORT_EVERY_MS:
+            self._reported_ms = now_ms
+            logger.error("cannot open a file, requests are refused: %s", error)
 
     def _emptiest(self) -> LogDirectory:
         if len(self.online) == 1:
