@@ -42,6 +42,9 @@ async def real_side(
     ) as side:
         side.config.set_topic("t", {"segment.ms": "100"})
         yield side
+        if ring is not None:
+            asyncio.get_running_loop().remove_reader(ring.fileno())
+            ring.close()
 
 
 def is_online(side: DataSide) -> bool:
@@ -89,6 +92,27 @@ async def test_segments_of_many_partitions_that_roll_at_once_are_flushed_in_turn
             assert is_online(side)
         assert all(len(partition.log.segments) == 2 for partition in hosted)
         assert all(partition.log.recovery_point == 2 for partition in hosted)
+
+
+async def test_the_kernel_syncs_no_more_files_at_a_time_either(tmp_path: Path) -> None:
+    ring = FakeRing(entries=PARTITIONS)
+    async with real_side(tmp_path, ring=ring) as side:
+        hosted = [await side.lead(TopicPartition("t", number)) for number in range(PARTITIONS)]
+        for one in hosted:
+            await side.append(b"first", key=one.key, acks=-1)
+        ring.held = True
+        waiting = [
+            side.start_append(b"a", key=one.key, acks=-1, timeout_ms=60_000) for one in hosted
+        ]
+        turns = 0
+        while not all(one.done() for one in waiting) and turns < PARTITIONS:
+            await side.settle()
+            turns += 1
+            assert len(ring.waiting) <= FLUSHED_FILES
+            ring.run_all()
+            await side.settle()
+        assert {(await one).error_code for one in waiting} == {GOOD}
+        assert ring.taken >= PARTITIONS
 
 
 async def test_without_a_descriptor_an_append_is_refused_and_works_later(

@@ -113,7 +113,7 @@ class LogDirectories:
     def open(self) -> None:
         """Lock every directory and read its meta.properties; unusable ones are ignored."""
         for directory in self.all:
-            with self.guard(directory):
+            with self.guard(directory, starting=True):
                 directory.open()
         if not self.online:
             reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.all)
@@ -130,7 +130,7 @@ class LogDirectories:
         for directory in self.online:
             meta = directory.meta
             own_id = meta.directory_id or self.unique()
-            with self.guard(directory):
+            with self.guard(directory, starting=True):
                 directory.claim(MetaProperties(broker_id, cluster_id, own_id, meta.version))
         return frozenset(
             directory.meta.directory_id for directory in self.online if directory.meta.directory_id
@@ -209,19 +209,18 @@ class LogDirectories:
         return [lost for directory in directories for lost in self._fail(directory, error)]
 
     @contextmanager
-    def guard(self, directory: LogDirectory, *, reraise: bool = False) -> Iterator[None]:
+    def guard(
+        self, directory: LogDirectory, *, reraise: bool = False, starting: bool = False
+    ) -> Iterator[None]:
         """An OSError in the block takes this directory offline, and nothing else.
 
-        `OutOfDescriptors` does not, and is always raised: what the block does is not done.
+        `OutOfDescriptors` does not: at the start it is raised, for the directory is not in use yet.
         """
         try:
             yield
-        except OutOfDescriptors as error:
-            self._fail(directory, error)
-            raise
         except OSError as error:
             self._fail(directory, error)
-            if reraise:
+            if reraise or (starting and directory.online):
                 raise
 
     def _fail(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
