@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from uuid import UUID
 
@@ -9,7 +10,11 @@ import pytest
 
 from ottla.broker.log_tasks import CHUNK, load
 from ottla.config.dynamic import DynamicConfig
+from ottla.config.topic import TopicConfig
 from ottla.log.directories.names import DirectoryKind, name_of
+from ottla.log.files import OutOfDescriptors
+from ottla.log.log import Log
+from ottla.log.recovery.startup_scan import PendingLog
 from ottla.model.ids import TopicPartition
 from tests.broker.log_directories import filled, loaded, opened, two_threads
 from tests.fakes.data_side import TP, data_side
@@ -90,3 +95,24 @@ async def test_a_directory_that_cannot_be_read_costs_only_itself() -> None:
     assert lost == ["/b"]
     assert [str(one.path) for one in directories.online] == ["/a"]
     assert len(directories.logs) == 2
+
+
+async def test_a_start_without_descriptors_ends_and_no_log_counts_as_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directories = opened(await filled(2))
+
+    def refuse(path: Path) -> list[str]:
+        raise OutOfDescriptors(errno.EMFILE, "Too many open files", str(path))
+
+    scan_then_refuse = PendingLog.load
+
+    def load_without(pending: PendingLog, config: TopicConfig) -> Log:
+        monkeypatch.setattr(directories.all[0].disk, "list", refuse)
+        return scan_then_refuse(pending, config)
+
+    monkeypatch.setattr(PendingLog, "load", load_without)
+    with pytest.raises(ExceptionGroup) as raised:
+        await loaded(directories)
+    assert raised.group_contains(OutOfDescriptors)
+    assert directories.online == directories.all

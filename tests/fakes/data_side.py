@@ -31,7 +31,7 @@ from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.fetch.options import CONSUMER, FetchOptions, Isolation
 from ottla.replica.fetcher.fetcher_loop import FetchLink
-from ottla.replica.flush_loop import Ring
+from ottla.replica.flush_loop import FILES_AT_ONCE, Ring
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.partition import HostedPartition as Hosted
 from ottla.replica.partition_fetch import PartitionFetch, PartitionFetchResult
@@ -64,6 +64,7 @@ class DataSide:
         tasks: asyncio.TaskGroup,
         ring: Ring | None = None,
         broker_id: BrokerId = ME,
+        flush_files: int = FILES_AT_ONCE,
     ) -> None:
         self.broker_id = broker_id
         self._tasks = tasks
@@ -82,7 +83,10 @@ class DataSide:
         self.directories = LogDirectories(dirs, disk, self.clock, dice)
         self.directories.open()
         self.directories.claim(broker_id, "cluster")
-        world = Environment(self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring)
+        world = Environment(
+            self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring,
+            flush_files=flush_files,
+        )  # fmt: skip
         self.data = DataPlane(
             world,
             self.config,
@@ -281,6 +285,7 @@ async def data_side(
     dirs: tuple[str, ...] = ("/data",),
     ring: Ring | None = None,
     broker_id: BrokerId = ME,
+    flush_files: int = FILES_AT_ONCE,
 ) -> AsyncIterator[DataSide]:
     async with asyncio.TaskGroup() as tasks:
         side = DataSide(
@@ -290,6 +295,7 @@ async def data_side(
             tasks,
             ring,
             broker_id,
+            flush_files,
         )
         await side.store.start()
         await create_root_nodes(side.store, None, Random(0))

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.files import Disk, RealDisk, copy_range, sync_path
+from ottla.log.files import (
+    CLOSED_AT_ONCE,
+    Disk,
+    OutOfDescriptors,
+    RealDisk,
+    copy_range,
+    sync_path,
+)
+from tests.fakes.descriptors import no_descriptors
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 
@@ -207,3 +215,44 @@ def test_a_folder_is_told_from_another_of_the_same_name(tmp_path: Path) -> None:
     disk.rename(tmp_path / "a", tmp_path / "b")
     disk.mkdir(tmp_path / "a")
     assert disk.identity(tmp_path / "a") != first
+
+
+def test_without_a_descriptor_files_are_closed_for_it_and_stay_usable(tmp_path: Path) -> None:
+    disk = RealDisk()
+    disk.replace(tmp_path / "small", b"content")
+    files = [disk.open_append(tmp_path / str(number)) for number in range(3 * CLOSED_AT_ONCE)]
+    with no_descriptors():
+        assert disk.read(tmp_path / "small") == b"content"
+        assert len(disk.open_files) == 2 * CLOSED_AT_ONCE
+        disk.sync_dir(tmp_path)
+        disk.replace(tmp_path / "small", b"new")
+        assert "small" in disk.list(tmp_path)
+        disk.lock(tmp_path / ".lock").release()
+        disk.mkdir(tmp_path / "a")
+        disk.remove_tree(tmp_path / "a")
+        for number, file in enumerate(files):
+            file.append([b"%d" % number])
+    assert [disk.read(tmp_path / str(number)) for number in (0, 47)] == [b"0", b"47"]
+    assert disk.read(tmp_path / "small") == b"new"
+
+
+def test_without_a_descriptor_and_a_file_to_close_the_limit_is_named(tmp_path: Path) -> None:
+    disk = RealDisk()
+    file = disk.open_append(tmp_path / "a")
+    pinned = file.slice(0, 0)
+    file.close()
+    with no_descriptors():
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        named = f"at most {limit} file descriptors"
+        for work in (
+            lambda: file.append([b"x"]),
+            lambda: disk.sync_dir(tmp_path),
+            lambda: disk.replace(tmp_path / "b", b""),
+            lambda: disk.read(tmp_path / "a"),
+        ):
+            with pytest.raises(OutOfDescriptors, match=named):
+                work()
+    assert pinned.read() == b""
+    file.append([b"y"])
+    assert disk.read(tmp_path / "a") == b"y"
+    assert disk.list(tmp_path) == ["a"]

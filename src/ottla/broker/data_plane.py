@@ -130,7 +130,7 @@ class DataPlane:
         waiters = _waiters(self.timers, environment.clock, config.current)
         traffic = BrokerTopicMetrics(registry)
         self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)
-        self._flushes = FlushLoop(self.hosted, environment.ring)
+        self._flushes = FlushLoop(self.hosted, environment.ring, environment.flush_files)
         self._isr_loop = IsrLoop(
             self.hosted, cluster.controller, self._broker_epoch, self._flushes,
             registry, spawn=spawn,

@@ -20,7 +20,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.log.files import Disk, RealDisk
 from ottla.log.io_uring import SyncRing
 from ottla.model.clock import Clock, SystemClock
-from ottla.replica.flush_loop import Ring
+from ottla.replica.flush_loop import FILES_AT_ONCE, Ring
 from ottla.shared_state.zookeeper_access import zookeeper_store
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store
@@ -49,6 +49,8 @@ class Environment:
     """For nonces and secrets: nobody may guess them."""
     ring: Ring | None = None
     """io_uring, which syncs files without a thread; None where the system has none."""
+    flush_files: int = FILES_AT_ONCE
+    """Files that flushes hold open at a time."""
     memory_bytes: int = 8 << 30
     """Memory the process may use; limits without a setting are derived from it."""
 
@@ -61,13 +63,15 @@ class Environment:
 
     @classmethod
     def real(cls) -> Environment:
+        descriptors, _ = getrlimit(RLIMIT_NOFILE)
         return cls(
             clock=SystemClock(),
             dice=Random(),
-            disk=RealDisk(min(OPEN_FILES_MAX, getrlimit(RLIMIT_NOFILE)[0] // 2)),
+            disk=RealDisk(min(OPEN_FILES_MAX, descriptors // 2)),
             open_store=EmbeddedStore.at,
             pool=ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="ottla"),
             host_name=getfqdn,
             ring=SyncRing.open(),
+            flush_files=min(FILES_AT_ONCE, descriptors // 8),
             memory_bytes=memory_bytes(),
         )

@@ -19,6 +19,8 @@ Order of durability, relied on by recovery and tested with a disk that forgets:
 At most `limit` descriptors are open (10,000 partitions have 30,000 files): a file reopens itself
 on use, and one that was not used lately is closed. A `FileSlice` keeps its descriptor open for as
 long as it is referred to, so neither eviction nor deletion breaks a reply that is being sent.
+When the process has no descriptor left for a file, some that are held are closed and it is tried
+once more: `OutOfDescriptors` then, which says nothing about the disk.
 """
 
 from __future__ import annotations
@@ -28,16 +30,34 @@ import fcntl
 import os
 import shutil
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from resource import RLIMIT_NOFILE, getrlimit
+from typing import Final, Protocol, TypeVar
 
 from ottla.log.file_slice import Buffer, FileSlice, Source
 
-__all__ = ["Buffer", "Disk", "File", "FileSlice", "Lock", "RealDisk"]
+__all__ = ["Buffer", "Disk", "File", "FileSlice", "Lock", "OutOfDescriptors", "RealDisk"]
+
+Result = TypeVar("Result")
 
 OPEN_FILES_LIMIT: Final = 2_000
+CLOSED_AT_ONCE: Final = 16
+"""Files closed when there is no descriptor: few, since new connections take what is free."""
 COPY_BYTES: Final = 1 << 20
+
+
+class OutOfDescriptors(OSError):
+    """Nothing could be opened, because the process has no descriptor left.
+
+    Not a fault of the disk: what was asked for is refused, and the directory stays online.
+    """
+
+    @classmethod
+    def of(cls, error: OSError) -> OutOfDescriptors:
+        limit, _ = getrlimit(RLIMIT_NOFILE)
+        reason = f"{error.strerror} (at most {limit} file descriptors, see ulimit -n)"
+        return cls(error.errno, reason, error.filename)
 
 
 class File(Protocol):
@@ -150,8 +170,7 @@ class OpenFiles:
         A new one stands at the back unused: were it taken for used, opening file after file would
         drive out the one that is in use all the time.
         """
-        while len(self._held) >= self.limit:
-            oldest, _ = self._held.popitem(last=False)
+        while len(self._held) >= self.limit and (oldest := self._oldest()) is not None:
             if oldest.used:
                 oldest.used = False
                 self._held[oldest] = None
@@ -162,6 +181,35 @@ class OpenFiles:
 
     def drop(self, file: RealFile) -> None:
         self._held.pop(file, None)
+
+    def opening(self, work: Callable[[], Result]) -> Result:
+        """The result of `work`, which opens files; twice if there is no descriptor at first."""
+        try:
+            return work()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+        self._close_some()
+        try:
+            return work()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            raise OutOfDescriptors.of(error) from None
+
+    def _close_some(self) -> None:
+        for _ in range(CLOSED_AT_ONCE):
+            oldest = self._oldest()
+            if oldest is None:
+                return
+            oldest.handle = None
+
+    def _oldest(self) -> RealFile | None:
+        """Taken out; None if there is none, for another thread may close some meanwhile."""
+        try:
+            return self._held.popitem(last=False)[0]
+        except KeyError:
+            return None
 
 
 class RealFile:
@@ -184,13 +232,16 @@ class RealFile:
     def opened(self) -> Handle:
         handle = self.handle
         if handle is None:
-            handle = Handle(os.open(self._path, self._flags, 0o644))
+            handle = self._open_files.opening(self._open)
             self._flags &= ~os.O_CREAT  # a file that was deleted must not come back empty
             self.handle = handle
             self._open_files.hold(self)
         else:
             self.used = True
         return handle
+
+    def _open(self) -> Handle:
+        return Handle(os.open(self._path, self._flags, 0o644))
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         handle = self.handle
@@ -272,11 +323,11 @@ class RealDisk:
         return RealFile(path, os.O_RDONLY | os.O_CLOEXEC, self.open_files)
 
     def read(self, path: Path) -> bytes:
-        return path.read_bytes()
+        return self.open_files.opening(path.read_bytes)
 
     def replace(self, path: Path, content: bytes, *, sync: bool = True) -> None:
         temporary = path.with_name(path.name + ".tmp")
-        with temporary.open("wb") as file:
+        with self.open_files.opening(lambda: temporary.open("wb")) as file:
             file.write(content)
             if sync:
                 file.flush()
@@ -293,17 +344,18 @@ class RealDisk:
 
     def remove_tree(self, path: Path) -> None:
         if path.exists():
-            shutil.rmtree(path)
+            self.open_files.opening(lambda: shutil.rmtree(path))
 
     def mkdir(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
 
     def sync_dir(self, path: Path) -> None:
-        handle = Handle(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        handle = self.open_files.opening(lambda: Handle(os.open(path, flags)))
         os.fsync(handle.fd)
 
     def list(self, path: Path) -> list[str]:
-        with os.scandir(path) as entries:
+        with self.open_files.opening(lambda: os.scandir(path)) as entries:
             return sorted(entry.name for entry in entries)
 
     def exists(self, path: Path) -> bool:
@@ -331,7 +383,8 @@ class RealDisk:
         Two kinds of lock, because they do not see each other: `lockf` is what Apache Kafka takes,
         `flock` is what keeps two holders within one process apart.
         """
-        handle = Handle(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        handle = self.open_files.opening(lambda: Handle(os.open(path, flags, 0o644)))
         fcntl.flock(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(handle.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return DirectoryLock(handle)

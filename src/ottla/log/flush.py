@@ -19,10 +19,10 @@ import errno
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla.log.file_slice import Source
-from ottla.log.files import Disk
+from ottla.log.files import Disk, OutOfDescriptors
 from ottla.log.leader_epochs import FILE_NAME
 from ottla.model.ids import Offset
 
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
 
 Sync: TypeAlias = Callable[[], None]
 
+FILES_AT_ONCE: Final = 32
+"""Of each kind, data and derived, that one flush holds open. What is more takes another flush."""
+
 
 class Flush:
-    """Everything a log had to make durable when this was begun."""
+    """What a log had to make durable when this was begun: all of it, if it is `whole`."""
 
-    __slots__ = ("_directories", "_disk", "_sources", "generation", "upto")
+    __slots__ = ("_directories", "_disk", "_sources", "generation", "upto", "whole")
 
     def __init__(
         self,
@@ -45,12 +48,20 @@ class Flush:
         directories: list[Path],
         upto: Offset,
         generation: int,
+        *,
+        whole: bool = True,
     ) -> None:
         self._disk = disk
         self._sources = sources
         self._directories = directories
         self.upto = upto
         self.generation = generation
+        self.whole = whole
+
+    @property
+    def files(self) -> int:
+        """How many it holds open."""
+        return len(self._sources)
 
     @property
     def lone(self) -> Source | None:
@@ -81,20 +92,38 @@ def removed_file_error(log: Log) -> OSError | None:
 
 
 def begin_flush(log: Log) -> Flush:
-    """What must be synced now; `run` it on any thread, then `Log.flush_done`."""
+    """What must be synced now; `run` it on any thread, then `Log.flush_done`.
+
+    Where segments rolled faster than they were flushed it is only the beginning of that.
+    """
     content = log.epochs.to_save(log.end_offset)
     if content is not None:
-        log.directory.write(FILE_NAME, content)
+        _write_epochs(log, content)
     data: list[Source] = []
-    active = log.segments.active
+    active, upto = log.segments.active, log.end_offset
+    if log.directory.unsynced > FILES_AT_ONCE:  # they come first: the recovery point waits for them
+        derived, directories = log.directory.begin_sync(FILES_AT_ONCE)
+        upto, generation = log.recovery_point, log.segments.generation
+        return Flush(log.disk, derived, directories, upto, generation, whole=False)
     if log.recovery_point >= active.base_offset:  # nearly always; hot: benchmarks/transactions.py
         if log.recovery_point < log.end_offset and active.size:
             data = [active.file().source()]
     elif log.recovery_point < log.end_offset:
         dirty = log.segments.starting_from(log.recovery_point)
-        data = [segment.file().source() for segment in dirty if segment.size]
-    derived, directories = log.directory.begin_sync()
-    return Flush(log.disk, data + derived, directories, log.end_offset, log.segments.generation)
+        if len(dirty) > FILES_AT_ONCE:
+            upto = dirty[FILES_AT_ONCE].base_offset
+        data = [segment.file().source() for segment in dirty[:FILES_AT_ONCE] if segment.size]
+    derived, directories = log.directory.begin_sync(FILES_AT_ONCE)
+    whole = upto == log.end_offset
+    return Flush(log.disk, data + derived, directories, upto, log.segments.generation, whole=whole)
+
+
+def _write_epochs(log: Log, content: bytes) -> None:
+    try:
+        log.directory.write(FILE_NAME, content)
+    except OutOfDescriptors:
+        log.epochs.not_saved()
+        raise
 
 
 def truncation_steps(log: Log, offset: Offset) -> Iterator[Sync]:

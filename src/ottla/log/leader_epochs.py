@@ -121,6 +121,10 @@ class LeaderEpochs:
         self._saved = wrote
         return checkpoint_file.encode([f"{epoch} {start}" for epoch, start in wrote])
 
+    def not_saved(self) -> None:
+        """What `to_save` gave could not be written: give it again."""
+        self._is_saved, self._saved = False, None
+
 
 def decode(content: bytes) -> LeaderEpochs:
     """BadCheckpoint unless every line is whole and both columns rise."""

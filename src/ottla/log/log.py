@@ -11,7 +11,7 @@ assigned to another. So nothing in memory changes until the bytes are written, a
 fails leaves the file as it was.
 
 An OSError that escapes means that the log directory has failed, a CorruptBatch that flushed data
-is corrupt (`FAULTS`).
+is corrupt (`FAULTS`). `OutOfDescriptors` means neither: the log is as it was, and can be used.
 """
 
 from __future__ import annotations
@@ -239,8 +239,11 @@ class Log:
         ) = header  # fmt: skip
         last = first + delta
         segment = self._segments.active
+        interval_bytes = self._config.index_interval_bytes
+        if segment.unindexed_bytes > interval_bytes:
+            segment.indexes()  # opened before: a batch that is in the log must be recorded
         segment.file().append((HEAD.pack(first, length, leader_epoch), batch[HEAD_SIZE:]))
-        segment.record_batch(first, last, newest, len(batch), self._config.index_interval_bytes)
+        segment.record_batch(first, last, newest, len(batch), interval_bytes)
         self._end_offset = last + 1
         if producer_id >= 0:
             producer = self._producers.find_expecting(producer_id, epoch, sequence)
@@ -384,16 +387,16 @@ class Log:
         """
         base = self._end_offset if base_offset is None else base_offset
         active = self._segments.active
-        if active.size == 0:
-            if active.base_offset == base:
-                return False
-            self._segments.remove(active)
-            active.delete()
-        else:
+        if active.size == 0 and active.base_offset == base:
+            return False
+        if active.size:
             complete_indexes(self, active)
             active.release()
             self.snapshots.write(self._producers, base)
         self.add_segment(base, now_ms)
+        if not active.size:
+            self._segments.remove(active)
+            active.delete()
         self._end_offset = base
         return True
 
@@ -405,9 +408,12 @@ class Log:
             self._recovery_point = max(self._recovery_point, flush.upto)
 
     def flush(self) -> Offset:
-        flush = begin_flush(self)
-        flush.run()
-        self.flush_done(flush)
+        whole = False
+        while not whole:
+            flush = begin_flush(self)
+            flush.run()
+            self.flush_done(flush)
+            whole = flush.whole
         return self._recovery_point
 
     def close(self) -> None:
@@ -430,9 +436,11 @@ class Log:
     def rename_dir(self, dir: Path, *, durably: bool = True) -> None:
         """Move the whole directory; responses that are being sent are not disturbed."""
         self.release()
-        self.directory.rename(dir, durably=durably)
+        self.directory.rename(dir)
         for segment in (*self._segments, *self.deleted_segments):
             segment.files.dir = dir
+        if durably:  # else the caller syncs the parent directory, once for many of them
+            self.disk.sync_dir(dir.parent)
 
     def set_topic_id(self, topic_id: TopicId) -> None:
         self._topic_id = topic_id

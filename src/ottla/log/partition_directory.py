@@ -40,28 +40,32 @@ class PartitionDirectory:
         """Files were created or removed: the next flush syncs the directory."""
         self._changed = True
 
-    def begin_sync(self) -> tuple[list[Source], list[Path]]:
-        """Open files and directories that the caller must sync to make all of it durable."""
+    @property
+    def unsynced(self) -> int:
+        """Files that were written and not synced."""
+        return len(self._unsynced)
+
+    def begin_sync(self, most: int) -> tuple[list[Source], list[Path]]:
+        """Open files, at most so many, and directories: the caller must sync them.
+
+        What is left is for the next flush. If it fails, all of it is.
+        """
         if not self._changed:  # as it is of nearly every flush
             return [], []
         sources = []
-        for path in self._unsynced:
+        for path in self._unsynced[:most]:
             if self.disk.exists(path):
                 file = self.disk.open_read(path)
                 sources.append(file.source())
                 file.close()
         # The parent too: it has the entry of a directory that may be new.
         directories = [self.path, self.path.parent]
-        self._unsynced, self._changed = (), False
+        self._unsynced = self._unsynced[most:]
+        self._changed = bool(self._unsynced)
         return sources, directories
 
-    def rename(self, path: Path, *, durably: bool = True) -> None:
-        """Move all of it; nothing in it may be open for writing.
-
-        If not durably, the caller syncs the parent directory, once for many of them.
-        """
+    def rename(self, path: Path) -> None:
+        """Move all of it; nothing in it may be open for writing. The caller syncs the parent."""
         self.disk.rename(self.path, path)
-        if durably:
-            self.disk.sync_dir(path.parent)
         self._unsynced = tuple(path / unsynced.name for unsynced in self._unsynced)
         self.path = path

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.log.files import OutOfDescriptors
 from ottla.log.producers.snapshot_loading import snapshot_path
 from ottla.log.retention import Candidate, RetentionBounds, RetentionLimits, expired
 from ottla.log.segment.segment import Segment
@@ -103,8 +104,13 @@ def replace_segments(
         # first. And above the recovery point a gap would be taken for a lost tail.
         log.flush()
     log.disk.sync_dir(log.dir)
+    cleaned = new.files.suffix
     new.rename(SWAP)
-    log.disk.sync_dir(log.dir)
+    try:
+        log.disk.sync_dir(log.dir)
+    except OutOfDescriptors:
+        new.rename(cleaned)  # or a later start would put it in place
+        raise
     for segment in old:
         log.deleted_segments.add(segment, WallMs(now_ms + log.config.file_delete_delay_ms))
     new.rename("")

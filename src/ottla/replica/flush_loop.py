@@ -9,17 +9,21 @@ Where the kernel takes many syncs in one call (`log/io_uring.py`) that is used. 
 flushed in shares, one job on the pool for each, no more than `SHARES` at a time: to hand work to a
 thread and to hear of it costs more than an fsync does, so under load one job flushes many
 partitions, and what is requested meanwhile makes up the next.
+
+A flush keeps its files open until they are synced, six of them where a segment was rolled. So only
+as many are begun as hold `files_at_once`; the others wait for these.
 """
 
 from __future__ import annotations
 
 import os
-from asyncio import Future
+from asyncio import Future, TimerHandle
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 from ottla.log.file_slice import Source
+from ottla.log.files import OutOfDescriptors
 from ottla.log.flush import begin_flush, removed_file_error
 from ottla.log.log import Flush
 from ottla.model.ids import Offset
@@ -28,6 +32,10 @@ from ottla.replica.partition import HostedPartition
 
 SHARES: Final = 2
 """Jobs at a time. More threads would only wait for each other: they all want the one lock."""
+
+FILES_AT_ONCE: Final = 500
+RETRY_S: Final = 1.0
+"""After which a flush is tried again that found no file descriptor."""
 
 StartedFlush: TypeAlias = tuple[HostedPartition, Flush]
 
@@ -50,8 +58,17 @@ class Ring(Protocol):
 class FlushLoop:
     """Runs flushes off the loop, at most one per partition at a time."""
 
-    def __init__(self, hosted: HostedPartitions, ring: Ring | None = None) -> None:
+    def __init__(
+        self,
+        hosted: HostedPartitions,
+        ring: Ring | None = None,
+        files_at_once: int = FILES_AT_ONCE,
+    ) -> None:
         self._hosted = hosted
+        self._files_at_once = files_at_once
+        self._files = 0  # held open by flushes that were begun
+        self._held_back = False  # whether requests wait for those
+        self._later: TimerHandle | None = None
         self._thread_pool = hosted.environment.thread_pool
         self._requested: dict[HostedPartition, None] = {}
         self._waiters: dict[HostedPartition, list[Future[None]]] = {}
@@ -89,6 +106,7 @@ class FlushLoop:
         if not self._requested or (self._ring is None and self._jobs == SHARES):
             return  # the job that ends first begins the next
         started = list(self._begin_flushes())
+        self._held_back = bool(self._requested)
         if self._ring is not None:
             started = self._submit(self._ring, started)
         shares = max(1, min(len(started), SHARES - self._jobs))
@@ -98,16 +116,32 @@ class FlushLoop:
             done.add_done_callback(lambda d, s=share: self._on_job_done(s, d))  # type: ignore[misc]
 
     def _begin_flushes(self) -> Iterator[StartedFlush]:
-        requested, self._requested = self._requested, {}
-        for partition in requested:
+        requested = self._requested
+        while requested and self._files < self._files_at_once:
+            partition = next(iter(requested))
             try:
                 flush = begin_flush(partition.log)
+            except OutOfDescriptors as error:
+                self._hosted.fail(partition, error)
+                self._begin_later()
+                return
             except OSError as error:  # it writes the leader epochs, for which there may be no room
+                requested.pop(partition, None)
                 self._wake_waiters(partition, error)
                 self._hosted.fail(partition, error)
                 continue
+            del requested[partition]
             partition.flushing = True
+            self._files += flush.files
             yield partition, flush
+
+    def _begin_later(self) -> None:
+        if self._later is None:
+            self._later = self._thread_pool.loop.call_later(RETRY_S, self._begin_now)
+
+    def _begin_now(self) -> None:
+        self._later = None
+        self._begin()
 
     def _on_job_done(
         self, share: Sequence[StartedFlush], done: Future[list[Exception | None]]
@@ -142,13 +176,20 @@ class FlushLoop:
             partition, flush = self._in_ring.pop(number)
             error = OSError(code, os.strerror(code), str(partition.log.dir)) if code else None
             self._on_flushed(partition, flush, error)
+        if self._held_back:
+            self._begin()
 
     # Afterwards
 
     def _on_flushed(
         self, partition: HostedPartition, flush: Flush, error: Exception | None
     ) -> None:
+        if isinstance(error, OutOfDescriptors):  # to sync the directory: nothing is lost
+            self._hosted.fail(partition, error)
+            self._thread_pool.loop.call_later(RETRY_S, self._run_again, partition, flush)
+            return
         partition.flushing = False
+        self._files -= flush.files
         if error is None:
             error = self._removed(partition)
         if error is None:
@@ -164,8 +205,13 @@ class FlushLoop:
         if not self._hosted.advance(partition):  # lesser acks may have moved it before
             self._hosted.waiting.commits.check(partition.key)
             self._hosted.waiting.produce.check(partition.key)
-        if partition.waits_for_flush:
+        if partition.waits_for_flush or not flush.whole:
             self.request(partition)
+
+    def _run_again(self, partition: HostedPartition, flush: Flush) -> None:
+        self._jobs += 1
+        done = self._thread_pool.run(sync_all, [flush])
+        done.add_done_callback(lambda done: self._on_job_done([(partition, flush)], done))
 
     def _removed(self, partition: HostedPartition) -> OSError | None:
         """The error if the flushed file was removed meanwhile: one fstat for each flush."""

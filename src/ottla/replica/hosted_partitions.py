@@ -139,7 +139,10 @@ class HostedPartitions:
         self.waiting.check_all(key)
 
     def fail(self, partition: HostedPartition, fault: Exception) -> KafkaError:
-        """Its log failed (`FAULTS`): mark it offline; the error to reply with."""
+        """Its log failed (`FAULTS`): mark it offline; the error to reply with.
+
+        It stays online if the log only found no file descriptor.
+        """
         assert self.on_fault is not None, "on_fault must be set before partitions are hosted"
         self.on_fault(partition, fault)
         return KafkaError(ErrorCode.kafka_storage_error)

@@ -88,7 +88,8 @@ class MoveLoop:
             flush = begin_flush(future.log)
             await self._hosted.environment.thread_pool.run(flush.run)
             future.log.flush_done(flush)
-            self._flushed.add(future.log)
+            if flush.whole:
+                self._flushed.add(future.log)
             return True
         partition = self._hosted.find(key)
         if partition is None or partition.flushing or partition.truncating is not None:

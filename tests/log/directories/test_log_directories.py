@@ -11,6 +11,7 @@ import pytest
 
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.files import OutOfDescriptors
 from ottla.model.errors import KafkaError, UserError
 from ottla.model.ids import BrokerId, TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -201,3 +202,23 @@ def test_what_was_said_of_a_deleted_partition_is_not_believed_of_its_successor(
     disk.kill()
     again = started(disk, [A]).get(T0)
     assert again is not None and values(again) == [b"new"]
+
+
+def test_want_of_descriptors_costs_no_directory_and_is_told_once_a_minute(
+    disk: ForgettingDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    directories = started(disk, [A])
+    directories.create(T0, TOPIC_ID, CONFIG)
+    error = OutOfDescriptors(errno.EMFILE, "Too many open files (at most 9 file descriptors)")
+    for _ in range(3):
+        assert directories.failed(A, error) == []
+    with directories.guard(directories.all[0]):
+        raise error
+    with (
+        pytest.raises(OutOfDescriptors),
+        directories.guard(directories.all[0], starting=True),
+    ):
+        raise error
+    assert directories.online == directories.all
+    assert directories.get(T0) is not None
+    assert caplog.text.count("at most 9 file descriptors") == 1

@@ -23,11 +23,11 @@ from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.directory_checkpoints import DirectoryCheckpoints
 from ottla.log.directories.meta_properties import Identity, MetaProperties, common_identity
 from ottla.log.directories.names import DirectoryKind, name_of
-from ottla.log.files import Disk
+from ottla.log.files import Disk, OutOfDescriptors
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.log.recovery.log_loader import LogLocation
-from ottla.model.clock import Clock, WallMs
+from ottla.model.clock import Clock, MonoMs, WallMs
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import BrokerId, Offset, TopicId, TopicPartition
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ottla.config.topic import TopicConfig
 
 logger = logging.getLogger(__name__)
+
+REPORT_EVERY_MS: Final = 60_000
 
 
 class HostedLog(NamedTuple):
@@ -90,6 +92,7 @@ class LogDirectories:
         self._disk = disk
         self._clock = clock
         self._random = random
+        self._reported_ms: MonoMs | None = None
 
     @property
     def first(self) -> Path:
@@ -110,7 +113,7 @@ class LogDirectories:
     def open(self) -> None:
         """Lock every directory and read its meta.properties; unusable ones are ignored."""
         for directory in self.all:
-            with self.guard(directory):
+            with self.guard(directory, starting=True):
                 directory.open()
         if not self.online:
             reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.all)
@@ -127,7 +130,7 @@ class LogDirectories:
         for directory in self.online:
             meta = directory.meta
             own_id = meta.directory_id or self.unique()
-            with self.guard(directory):
+            with self.guard(directory, starting=True):
                 directory.claim(MetaProperties(broker_id, cluster_id, own_id, meta.version))
         return frozenset(
             directory.meta.directory_id for directory in self.online if directory.meta.directory_id
@@ -206,16 +209,24 @@ class LogDirectories:
         return [lost for directory in directories for lost in self._fail(directory, error)]
 
     @contextmanager
-    def guard(self, directory: LogDirectory, *, reraise: bool = False) -> Iterator[None]:
-        """An OSError in the block takes this directory offline, and nothing else."""
+    def guard(
+        self, directory: LogDirectory, *, reraise: bool = False, starting: bool = False
+    ) -> Iterator[None]:
+        """An OSError in the block takes this directory offline, and nothing else.
+
+        `OutOfDescriptors` does not: at the start it is raised, for the directory is not in use yet.
+        """
         try:
             yield
         except OSError as error:
             self._fail(directory, error)
-            if reraise:
+            if reraise or (starting and directory.online):
                 raise
 
     def _fail(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
+        if isinstance(error, OutOfDescriptors):
+            self._report(error)
+            return []
         directory.failure = _reason(directory, error)
         lost = sorted(p for p, hosted in self.logs.items() if hosted.directory is directory)
         if self.online:  # else the caller stops the broker and logs it
@@ -229,6 +240,13 @@ class LogDirectories:
         if self.on_failure is not None:
             self.on_failure(directory, lost)
         return lost
+
+    def _report(self, error: OutOfDescriptors) -> None:
+        """Log it, once in a while: it may concern every request."""
+        now_ms = self._clock.mono_ms()
+        if self._reported_ms is None or now_ms - self._reported_ms >= REPORT_EVERY_MS:
+            self._reported_ms = now_ms
+            logger.error("cannot open a file, requests are refused: %s", error)
 
     def _emptiest(self) -> LogDirectory:
         if len(self.online) == 1:

@@ -19,7 +19,7 @@ from pathlib import Path
 from struct import Struct
 from typing import ClassVar, Final, NamedTuple
 
-from ottla.log.files import Disk, File
+from ottla.log.files import Disk, File, OutOfDescriptors
 
 WARM_BYTES: Final = 8_192
 
@@ -84,7 +84,10 @@ class SparseIndex:
         self._keys.append(key)
         self._values.append(value)
         if len(self._keys) * self.ENTRY.size >= 2 * WARM_BYTES:
-            self.write()
+            try:
+                self.write()
+            except OutOfDescriptors:
+                return  # its batch is in the log: the next entry tries it again
             keep = WARM_BYTES // self.ENTRY.size
             self._start += len(self._keys) - keep
             self._keys = self._keys[-keep:]

@@ -145,6 +145,11 @@ class Segment:
             file = self.file()
         if self.known_max_timestamp is None:
             self.known_max_timestamp, self.known_max_offset = load_newest(self)
+        unindexed = self.unindexed_bytes
+        if len(marks) > 1:
+            unindexed += sum(mark.size for mark in marks[:-1])
+        if unindexed > interval_bytes:
+            self.indexes()  # opened before: a batch that is in the log must be recorded
         file.append(buffers)
         for first_offset, last_offset, max_timestamp, size in marks:
             self.record_batch(first_offset, last_offset, max_timestamp, size, interval_bytes)
@@ -199,9 +204,9 @@ class Segment:
         position = position_of(self, offset)
         if position == self.size:
             return
+        self.indexes().truncate_from(offset - self.base_offset)  # may find no descriptor
         self.file().truncate(position)
         self.size = position
-        self.indexes().truncate_from(offset - self.base_offset)
         self.recent = None
         self.known_first_timestamp = None
         if has_records:

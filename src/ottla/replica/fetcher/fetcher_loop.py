@@ -449,6 +449,7 @@ class FetcherLoop:
         except FAULTS as fault:
             if self._hosted.find(partition.key) is partition:
                 self._hosted.fail(partition, fault)
+                self._hosted.mark_offline([partition.key])  # cut in part, whatever the fault
         finally:
             partition.truncating = None
             done.set_result(None)
