@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -193,9 +194,9 @@ def test_a_move_says_how_much_is_left_and_can_be_cancelled(bootstrap: str, tmp_p
         ).all()
         other = (home + 1) % 3
         plan.write_text(succeeded("reassign", "plan", topic, "--brokers", other, "-b", bootstrap))
-        assert "begun: 1 of 1, 3.0 MB to copy" in succeeded(
-            "reassign", "execute", plan, "-b", bootstrap
-        )
+        begun = succeeded("reassign", "execute", plan, "-b", bootstrap)
+        # A throttle holds back what follows a first fetch, which may have come already.
+        assert re.search(r"begun: 1 of 1, [23]\.\d MB to copy", begun), begun
         moving = run("reassign", "verify", plan, "-b", bootstrap)
         assert moving.returncode == 1
         assert "1 partitions still move" in moving.stderr
