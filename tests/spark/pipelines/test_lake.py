@@ -120,7 +120,8 @@ def test_a_changed_type_is_refused_or_rescued_as_json(
 def test_a_batch_without_rows_commits_nothing(
     kind: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    for where in (target(kind, tmp_path / "a"), target(kind, tmp_path / "b", "k")):
+    partitioned = target(kind, tmp_path / "c", partition_by=("k",))
+    for where in (target(kind, tmp_path / "a"), target(kind, tmp_path / "b", "k"), partitioned):
         writer(where, spark)(frame(spark, a=1), 0)
         before = commits(where)
         writer(where, spark)(frame(spark, a=1).where("false"), 1)

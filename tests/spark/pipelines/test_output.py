@@ -43,13 +43,13 @@ def test_a_pipeline_prints_only_its_own_lines_and_a_failure_in_one(tmp_path: Pat
             producer.send("letters", b"a")
         good = run(tmp_path, servers)
         assert (good.returncode, good.stderr) == (0, "")
-        assert all(line.startswith(("copies", "faulty")) for line in good.stdout.splitlines())
+        assert all(line.startswith("letters_sinks") for line in good.stdout.splitlines())
         with Producer(bootstrap_servers=servers) as producer:
             producer.send("letters", b"x")
         bad = run(tmp_path, servers)
     assert bad.returncode == 1
     failure, log = bad.stderr.splitlines()
-    assert failure.startswith("ottla: faulty: ")
+    assert failure.startswith("ottla: letters_sinks: ")
     assert "bad row" in failure
     path = tmp_path / log.removeprefix("ottla: Spark's log: ")
     assert "bad row" in path.read_text()

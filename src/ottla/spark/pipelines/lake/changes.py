@@ -93,7 +93,8 @@ def write_files(frame: DataFrame, folder: str, target: TableTarget) -> list[Parq
         frame, partition_by = frame.withColumns(copies), list(copies)
     writer = frame.write.mode("overwrite")
     (writer.partitionBy(*partition_by) if partition_by else writer).parquet(folder)
-    paths = sorted(frame.sparkSession.read.parquet(folder).inputFiles())
+    written = frame.sparkSession.read.schema(frame.schema).parquet(folder)  # there may be no file
+    paths = sorted(written.inputFiles())
     files = [ParquetFile(path, pq.read_metadata(local(path)).num_rows) for path in paths]
     return [file for file in files if file.rows]
 
