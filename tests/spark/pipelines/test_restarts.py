@@ -51,3 +51,14 @@ def test_pauses_double_up_to_the_longest_and_then_it_gives_up() -> None:
     assert [policy.delay_ms(count) for count in range(1, 6)] == [100, 200, 350, 350, None]
     assert RestartPolicy(attempts=10**6).delay_ms(10**6) == 60_000
     assert RestartPolicy(attempts=0).delay_ms(1) is None
+
+
+def test_the_reason_of_a_batch_function_is_the_last_line_of_its_traceback() -> None:
+    failure = Exception(
+        "[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred. Reason: An exception was raised by "
+        "the Python Proxy. Return Message: Traceback (most recent call last):\n"
+        '  File "shared_reads.py", line 81, in write_batch\n'
+        "pyspark.errors.SparkRuntimeException: [USER_RAISED_EXCEPTION] bad row\n"
+        " SQLSTATE: 39000"
+    )
+    assert reason(failure).endswith("SparkRuntimeException: [USER_RAISED_EXCEPTION] bad row")

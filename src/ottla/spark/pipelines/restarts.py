@@ -36,6 +36,10 @@ PASSING: Final = re.compile(
 )
 
 
+ERROR_LINE: Final = re.compile(r"Error: |^\S*Exception: \[[A-Z_.]+\] ")
+"""The last line of a Python traceback: of an error of ours or Python's, or of Spark's."""
+
+
 @dataclass(frozen=True)
 class RestartPolicy:
     """How often a query is started again after failures without a batch between them."""
@@ -64,7 +68,7 @@ def reason(failure: Exception) -> str:
         return SLOW_WORKER
     cause = _root(failure)
     for text in (str(failure), str(cause)):
-        errors = [line.strip() for line in text.splitlines() if "Error: " in line]
+        errors = [line.strip() for line in text.splitlines() if ERROR_LINE.search(line)]
         if errors:
             return errors[-1]
     lines = (line.strip() for line in str(cause).splitlines())
