@@ -58,6 +58,20 @@ def test_any_of_the_last_five_batches_may_come_again_and_an_older_one_not() -> N
     assert refused(states, header(12, 1)) is ErrorCode.out_of_order_sequence_number
 
 
+@pytest.mark.spec("TXN-08")
+def test_a_repeat_of_a_batch_that_compaction_removed_is_a_duplicate() -> None:
+    states = ProducerStates()
+    for number in range(3):
+        took(states, header(number * 2, 2), 50 + number * 2)
+    state = states.get(9)
+    assert state is not None
+    del state.batches[1]  # read back after a restart, without the batch that is gone
+    assert refused(states, header(2, 2)) is ErrorCode.duplicate_sequence_number
+    assert refused(states, header(2, 3)) is ErrorCode.out_of_order_sequence_number
+    assert refused(states, header(7, 1)) is ErrorCode.out_of_order_sequence_number
+    took(states, header(6), 56)
+
+
 @pytest.mark.spec("TXN-06")
 def test_after_the_largest_sequence_comes_zero() -> None:
     states = ProducerStates()

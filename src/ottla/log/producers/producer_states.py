@@ -11,6 +11,7 @@ and is then answered with the offset it already has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ottla.log.producers.snapshot_file import ProducerEntry
@@ -293,11 +294,30 @@ def _check_sequence(header: BatchHeader, state: ProducerState) -> None:
     same_epoch = header.producer_epoch == state.epoch
     expected = (state.last_sequence + 1) & MAX_SEQUENCE if same_epoch else 0
     if sequence != expected:
+        if same_epoch and _is_compacted_away(header, state):
+            raise KafkaError(
+                ErrorCode.duplicate_sequence_number,
+                f"producer {header.producer_id} epoch {header.producer_epoch} repeats sequence "
+                f"{sequence}, whose batch compaction has removed",
+            )
         raise KafkaError(
             ErrorCode.out_of_order_sequence_number,
             f"producer {header.producer_id} epoch {header.producer_epoch} sent sequence "
             f"{sequence}, expected {expected}",
         )
+
+
+def _is_compacted_away(header: BatchHeader, state: ProducerState) -> bool:
+    """Whether the batch was appended between two that are known, and is gone from the log.
+
+    Sequences are accepted in order only. Clients take this duplicate for a success; its offset is
+    not known any more.
+    """
+    first, last = header.base_sequence, header.base_sequence + header.last_offset_delta
+    return any(
+        before.last_sequence < first and last < after.first_sequence
+        for before, after in pairwise(state.batches)
+    )
 
 
 def _fenced(header: BatchHeader, state: ProducerState) -> KafkaError:
