@@ -262,7 +262,8 @@ class Sessions(Example):
         assert len({(row["user"], row["start"]) for row in found}) == self._expected()
 
 
-@pytest.mark.timeout(420)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.spec("APP-11")
 def test_orders_survive_a_killed_driver(
     broker: BrokerProcess, postgres: Postgres, tmp_path: Path
