@@ -167,7 +167,8 @@ def _fill(servers: str, records: int) -> None:
             producer.send("page-views", event.encode() if number % 7 else b"oops")
 
 
-def main(records: int) -> None:
+def main(args: Sequence[str] = ()) -> None:
+    records = int(args[0]) if args else 1_000
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory() as name, nodes.ottla(Path(name) / "ottla", {}) as node:
         folder = Path(name)
@@ -191,4 +192,4 @@ def main(records: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)
+    main(sys.argv[1:])

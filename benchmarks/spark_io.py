@@ -1,34 +1,42 @@
 """Promise: Spark reads topics twice as fast as through its own connector, and writes them faster.
 
-One Spark (local, all cores, with the two settings that docs/spark.md advises: Unix sockets to
-Python workers, and checkpoints written without processes of their own, which the connector
-gains by too), and each format on its own broker: `ottla` on Ottla, `kafka`, Spark's
-connector with its jar, on Apache Kafka. Topics, records, partitions and so tasks are the same, and
-both give every column unless a line says otherwise. The contenders take turns; the best of each is
-kept, after turns that are not counted (they compile, on both sides).
+One Spark (local, all cores, with the settings that docs/spark.md advises: Unix sockets to Python
+workers, workers forked with their imports, and checkpoints written without processes of their own,
+which the connector gains by too), and each format on its own broker: `ottla` on Ottla, `kafka`,
+Spark's connector with its jar, on Apache Kafka. Topics, records, partitions and so tasks are the
+same, and both give every column unless a line says otherwise. The contenders take turns; the best
+of each is kept, after turns that are not counted (they compile, on both sides).
+
+`floor` is a source and a sink in Python that do nothing (`spark_floor`): what Spark's interface
+leaves to anybody who uses it.
 
 - rows a second from a topic to `count()` and to a Parquet table
 - rows a second into a topic: at least once both, and exactly once for ours
 - the time of a record through topic, Spark and topic, at a fixed rate, of the records that were
-  sent in the second half of a run: by then everything is warm, and what waited for that is through
+  sent in the second half of a run: by then everything is warm, and what waited for that is through.
+  Each contender has two runs, in turns; the one with the lower p99 is kept
 
-    python -m benchmarks.spark_io [records] [partitions] [seconds of the latency run]
+    python -m benchmarks.spark_io [records] [partitions] [seconds of a latency run] [--only WORD]
+
+`--only` runs the races whose name contains the word, or the latency (`through`).
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks import rdkafka
+from benchmarks.spark_floor import Floor
 from tools import kafka_cache, nodes
 
 if TYPE_CHECKING:
@@ -42,6 +50,7 @@ TOPIC: Final = "rows"
 OTTLA_SETTINGS: Final = {"flush.before.ack": "never"}  # what Kafka does
 ADVISED: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "ottla.spark.worker_daemon",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager",
 }
@@ -55,9 +64,11 @@ class Side(NamedTuple):
     bootstrap: str
     spark: SparkSession
     folder: Path
+    own: Mapping[str, str] = {}
+    """Options of every read."""
 
     def read(self, **options: str) -> DataFrame:
-        reader = self.spark.read.format(self.format).option("subscribe", TOPIC)
+        reader = self.spark.read.format(self.format).option("subscribe", TOPIC).options(**self.own)
         return reader.option("kafka.bootstrap.servers", self.bootstrap).options(**options).load()
 
     def write(self, rows: DataFrame, topic: str, **options: str) -> None:
@@ -104,46 +115,67 @@ def exactly_once_sink(side: Side, records: int) -> None:
     side.write(_rows(side, records), "written")
 
 
-class Race(NamedTuple):
-    name: str
+class Contender(NamedTuple):
+    format: str
     job: Job
-    formats: tuple[str, ...]
-    base: tuple[str, str]
-    """The job and format that the others' ratio is against."""
+    note: str = ""
 
 
-COUNT: Final = ("topic to count()", "kafka")
-AT_LEAST_ONCE: Final = "rows to topic, at least once"
+class Race(NamedTuple):
+    """Contenders that take turns; ratios are to the first."""
+
+    name: str
+    contenders: tuple[Contender, ...]
+
+
 JOBS: Final = (
-    Race(COUNT[0], count, ("kafka", "ottla"), COUNT),
-    Race("topic to count(), columns=value", count_value, ("ottla",), COUNT),
-    Race("topic to Parquet", parquet, ("kafka", "ottla"), ("topic to Parquet", "kafka")),
-    Race(AT_LEAST_ONCE, sink, ("kafka", "ottla"), (AT_LEAST_ONCE, "kafka")),
-    Race("rows to topic, exactly once", exactly_once_sink, ("ottla",), (AT_LEAST_ONCE, "ottla")),
+    Race(
+        "topic to count()",
+        (
+            Contender("kafka", count),
+            Contender("ottla", count),
+            Contender("ottla", count_value, "columns=value"),
+            Contender("floor", count),
+        ),
+    ),
+    Race(
+        "topic to Parquet",
+        (Contender("kafka", parquet), Contender("ottla", parquet), Contender("floor", parquet)),
+    ),
+    Race(
+        "rows to topic",
+        (
+            Contender("kafka", sink, "at least once"),
+            Contender("ottla", sink, "at least once"),
+            Contender("ottla", exactly_once_sink, "exactly once"),
+            Contender("floor", sink),
+        ),
+    ),
 )
 
 
-def measure(sides: dict[str, Side], records: int) -> None:
+def measure(sides: dict[str, Side], records: int, only: str) -> None:
     """Rows a second, by job and format."""
-    best: dict[tuple[str, str], float] = {}
-    for name, job, formats, base in JOBS:
+    for name, contenders in JOBS:
+        if only not in name:
+            continue
+        best = dict.fromkeys(contenders, 0.0)
         for turn in range(WARM_UP + TURNS):
-            for format in formats:
+            for contender in contenders:
                 start = time.perf_counter()
-                job(sides[format], records)
+                contender.job(sides[contender.format], records)
                 rate = records / (time.perf_counter() - start)
                 if turn >= WARM_UP:
-                    best[name, format] = max(best.get((name, format), 0.0), rate)
-        for format in formats:
-            rate = best[name, format]
-            print(
-                f"{name:32} {format:6} {rate:>11,.0f} rows/s {rate / best[base]:6.2f}", flush=True
-            )
+                    best[contender] = max(best[contender], rate)
+        for contender, rate in best.items():
+            label = f"{name}, {contender.note}" if contender.note else name
+            ratio = rate / best[contenders[0]]
+            print(f"{label:32} {contender.format:6} {rate:>11,.0f} rows/s {ratio:6.2f}", flush=True)
 
 
 def through(side: Side, seconds: int, **options: str) -> list[float]:
     """Milliseconds of each record from `send` through Spark until it is read again."""
-    tag = f"{side.format}-{'-'.join(options.values()) or 'default'}"
+    tag = f"{side.format}-{'-'.join(options.values()) or 'default'}-{time.monotonic_ns()}"
     source, target = side.topic(f"in-{tag}", 2), side.topic(f"out-{tag}", 2)
     reader = side.spark.readStream.format(side.format).option("subscribe", source)
     reader = reader.option("kafka.bootstrap.servers", side.bootstrap)
@@ -202,24 +234,64 @@ def _times(bootstrap: str, topic: str, seconds: int) -> Iterator[float]:
     consumer.close()
 
 
+def floor_times(side: Side, seconds: int) -> list[float]:
+    """Milliseconds from the moment a row is due until a sink has it, without a topic."""
+    path = side.folder / f"arrivals-{time.monotonic_ns()}"
+    reader = side.spark.readStream.format("floor").option("rate", str(RATE))
+    writer = reader.load().writeStream.format("floor").option("path", str(path))
+    query = writer.option("checkpointLocation", f"{path}-checkpoint").start()
+    start_ns = time.monotonic_ns()
+    query.awaitTermination(seconds)
+    query.stop()
+    rows = [line.split() for line in path.read_text().splitlines()]
+    return [float(ms) for due, ms in rows if int(due) - start_ns > seconds * 1e9 / 2]
+
+
+class Passage(NamedTuple):
+    """One way through Spark."""
+
+    format: str
+    kind: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def times(self, side: Side, seconds: int) -> list[float]:
+        if self.format == "floor":
+            return floor_times(side, seconds)
+        return through(side, seconds, **dict(self.options))
+
+
+PASSAGES: Final = (
+    Passage("kafka", "at least once"),
+    Passage("ottla", "at least once", (("ottla.exactly.once", "false"),)),
+    Passage("ottla", "exactly once"),
+    Passage("floor", "no topics"),
+)
+
+
 def latency(sides: dict[str, Side], seconds: int) -> None:
-    for format, options in (
-        ("kafka", {}),
-        ("ottla", {"ottla.exactly.once": "false"}),
-        ("ottla", {}),
-    ):
-        times = through(sides[format], seconds, **options)
-        kind = "at least once" if format == "kafka" or options else "exactly once"
-        if times:
-            middle = statistics.median(times)
-            last = statistics.quantiles(times, n=100)[98] if len(times) > 100 else max(times)
-            print(f"through Spark, {kind:14} {format:6} p50 {middle:8,.0f} ms  p99 {last:8,.0f} ms")
-        else:
-            print(f"through Spark, {kind:14} {format:6} nothing came through in time")
+    best: dict[Passage, tuple[float, float]] = {}
+    for turn in range(2):
+        for passage in PASSAGES if turn == 0 else reversed(PASSAGES):
+            times = passage.times(sides[passage.format], seconds)
+            seen = None
+            if len(times) > 100:
+                seen = (statistics.quantiles(times, n=100)[98], statistics.median(times))
+                best[passage] = min(best.get(passage, seen), seen)
+            _say_latency(passage, "one run: ", seen)
+    for passage in PASSAGES:
+        _say_latency(passage, "", best.get(passage))
+
+
+def _say_latency(passage: Passage, prefix: str, seen: tuple[float, float] | None) -> None:
+    label = f"{prefix}through Spark, {passage.kind:14} {passage.format:6}"
+    told = "nothing came through in time"
+    if seen:
+        told = f"p50 {seen[1]:8,.0f} ms  p99 {seen[0]:8,.0f} ms"
+    print(f"{label} {told}", flush=True)
 
 
 @contextmanager
-def session(folder: Path) -> Iterator[SparkSession]:
+def session(folder: Path, memory: str = "2g") -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     import ottla.spark
@@ -230,7 +302,7 @@ def session(folder: Path) -> Iterator[SparkSession]:
         SparkSession.builder.master("local[*]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "2g")
+        .config("spark.driver.memory", memory)
         .config("spark.local.dir", str(folder / "spark"))
         .config("spark.jars", jars)
         .config(map={**ADVISED})
@@ -238,13 +310,21 @@ def session(folder: Path) -> Iterator[SparkSession]:
     )
     made.sparkContext.setLogLevel("OFF")
     ottla.spark.register(made)
+    made.dataSource.register(Floor)
     try:
         yield made
     finally:
         made.stop()
 
 
-def main(records: int, partitions: int, seconds: int) -> None:
+def main(args: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.spark_io")
+    parser.add_argument("records", type=int, nargs="?", default=2_000_000)
+    parser.add_argument("partitions", type=int, nargs="?", default=4)
+    parser.add_argument("seconds", type=int, nargs="?", default=40)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args(args)
+    records, partitions = given.records, given.partitions
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (
@@ -259,10 +339,13 @@ def main(records: int, partitions: int, seconds: int) -> None:
                     sides[format].topic(topic, partitions)
                 load: dict[str, Any] = {"topic": TOPIC, "partitions": partitions, "size": SIZE}
                 load.update(bootstrap=node.bootstrap, acks=1, bytes=records * SIZE)
-                made = int(rdkafka.produce(load)["records"])
-            measure(sides, made)
-            latency(sides, seconds)
+                records = int(rdkafka.produce(load)["records"])
+            own = {"rows": str(records), "partitions": str(partitions), "size": str(SIZE)}
+            sides["floor"] = Side("floor", "", spark, folder, own)
+            measure(sides, records, given.only)
+            if given.only in "through":
+                latency(sides, given.seconds)
 
 
 if __name__ == "__main__":
-    main(*(int(given) for given in [*sys.argv[1:], *("2000000", "4", "40")[len(sys.argv) - 1 :]]))
+    main(sys.argv[1:])

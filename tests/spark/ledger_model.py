@@ -87,7 +87,7 @@ class FakeLedger:
         return self._world.entry
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[FakeHeld]:
+    async def acquire(self, *, is_new: bool = False) -> AsyncIterator[FakeHeld]:
         await turn()
         self._world.holder += 1
         mine = self._world.holder
@@ -117,7 +117,7 @@ class FakeHeld:
     mine: int
     entry: Entry | None
 
-    async def write(self, entry: Entry) -> None:
+    async def write(self, entry: Entry | None) -> None:
         await turn()
         self._check()
         self.world.entry = entry

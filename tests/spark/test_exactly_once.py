@@ -18,7 +18,9 @@ from ottla.spark.commit_decisions import AlreadyPast, Entry, JobEnded, Sink, Sup
 from ottla.spark.exactly_once import (
     NoStepListener,
     Step,
+    begin,
     decide,
+    decide_job,
     end,
     give_up,
     join,
@@ -364,3 +366,36 @@ def test_the_steps_are_asyncios_too() -> None:
         return await take_over(FakeLedger(World()), "a")
 
     assert asyncio.run(go()) == Entry("a", 1)
+
+
+def test_a_batch_job_that_is_committed_is_forgotten() -> None:
+    world = World()
+    alone(begin(FakeLedger(world), "job"))
+    assert world.entry == Entry("job", 1)
+    done = prepared(world, world.entry, 0)
+    late = prepared(world, world.entry, 0, attempt="0.1")
+    alone(decide_job(FakeLedger(world), "job", 0, [done]))
+    assert world.output == {(0, 0): 1}
+    assert not world.is_open(late.transactional_id)
+    assert world.entry is None
+
+
+def test_a_command_that_ends_a_job_at_any_moment_of_its_commit_leaves_all_or_nothing() -> None:
+    for turns in range(30):
+        world = World()
+        alone(begin(FakeLedger(world), "job"))
+        assert world.entry is not None
+        done = prepared(world, world.entry, 0)
+        committing = decide_job(FakeLedger(world), "job", 0, [done])
+        has_failed = False
+        try:
+            for _ in range(turns):
+                committing.send(None)
+            alone(end(FakeLedger(world)))
+            alone(committing)
+        except StopIteration:
+            pass
+        except Superseded:
+            has_failed = True
+        assert not world.is_open(done.transactional_id)
+        assert has_failed or world.output == {(0, 0): 1}, f"after {turns} turns"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
 
-from ottla.spark.connection import keep
+from ottla.spark.worker_daemon import keep
 
 NAME = "tests.spark.lasting_for_a_test"
 
@@ -35,3 +36,12 @@ def test_nothing_is_kept_twice_nor_what_a_call_made() -> None:
     made.append(made)
     keep()
     assert any(each is made for each in gc.get_objects())
+
+
+def test_a_process_that_only_plans_imports_no_client() -> None:
+    program = (
+        "import sys, ottla.spark.source, ottla.spark.stream_reader, ottla.spark.writer\n"
+        "print([n for n in ('ottla.client.cluster', 'pyarrow', 'asyncio') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

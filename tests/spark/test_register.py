@@ -33,10 +33,14 @@ class Session:
 
 
 @pytest.mark.parametrize("python", [sys.executable, None])
-def test_the_format_is_registered_and_filters_are_pushed_down(python: str | None) -> None:
+def test_the_format_is_registered_and_filters_are_pushed_down_on_request(
+    python: str | None,
+) -> None:
     session = Session(python)
     ottla.spark.register(cast("SparkSession", session))
     assert session.sources == [OttlaDataSource]
+    assert session.settings == {}
+    ottla.spark.register(cast("SparkSession", session), push_filters=True)
     assert session.settings == {"spark.sql.python.filterPushdown.enabled": "true"}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
@@ -10,6 +13,7 @@ from pyspark.sql import functions as F
 from ottla.client.admin.sync import Admin
 from ottla.client.producer.sync import Producer
 from ottla.model.ids import TopicPartition as TP
+from ottla.spark import PUSH_FILTERS
 from ottla.testing import Broker
 from tests.spark.spark_cluster import Cluster
 
@@ -41,6 +45,16 @@ def _start_ms() -> int:
 
 
 START_MS = _start_ms()
+
+
+@contextmanager
+def pushed_filters(spark: SparkSession) -> Iterator[None]:
+    """As `register(spark, push_filters=True)` has it."""
+    spark.conf.set(PUSH_FILTERS, "true")
+    try:
+        yield
+    finally:
+        spark.conf.unset(PUSH_FILTERS)
 
 
 def test_a_batch_has_every_record_and_every_column(hundred: tuple[Cluster, str]) -> None:
@@ -146,11 +160,16 @@ def test_conditions_give_the_same_rows_pushed_down_or_not(
 ) -> None:
     cluster, topic = hundred
     assert cluster.read(topic).where(condition).count() == count
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
+    with pushed_filters(spark):
         assert cluster.read(topic).where(condition).count() == count
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def test_the_filter_of_one_query_does_not_stay_in_the_frame(hundred: tuple[Cluster, str]) -> None:
+    """Spark 4.3 keeps what it has pushed down for every later query of the same frame."""
+    cluster, topic = hundred
+    rows = cluster.read(topic)
+    assert rows.where("partition = 1").count() == 50
+    assert rows.count() == 101
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
@@ -161,17 +180,22 @@ def test_conditions_on_time_hold_in_every_zone(
     moment = F.timestamp_millis(F.lit(START_MS + 20_000))
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        rows = cluster.read(topic)
-        assert rows.where(F.col("timestamp") < moment).count() == 20
-        assert rows.where(F.col("timestamp") == moment).count() == 1
-        assert rows.where((F.col("timestamp") >= moment) & (F.col("partition") == 0)).count() == 41
+        with pushed_filters(spark):
+            rows = cluster.read(topic)
+            time, place = F.col("timestamp"), F.col("partition")
+            assert rows.where(time < moment).count() == 20
+            assert rows.where(time == moment).count() == 1
+            assert rows.where((time >= moment) & (place == 0)).count() == 41
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_a_filter_on_the_place_leaves_partitions_unread(hundred: tuple[Cluster, str]) -> None:
+def test_a_filter_on_the_place_leaves_partitions_unread(
+    hundred: tuple[Cluster, str], spark: SparkSession
+) -> None:
     cluster, topic = hundred
-    assert cluster.read(topic).where("partition = 1").rdd.getNumPartitions() == 1
+    with pushed_filters(spark):
+        assert cluster.read(topic).where("partition = 1").rdd.getNumPartitions() == 1
 
 
 def test_only_committed_records_are_read_unless_told_otherwise(cluster: Cluster) -> None:

@@ -17,13 +17,13 @@ from ottla.client.producer.sync import Producer
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock
 from ottla.model.errors import KafkaError
-from ottla.spark import exactly_once, options, rows, task_identity
+from ottla.spark import exactly_once, options, rows, sink_steps
 from ottla.spark.commit_decisions import JobEnded, Sink, Superseded
 from ottla.spark.commit_log import StoredCommitLog
 from ottla.spark.connection import shared
 from ottla.spark.exactly_once import NoStepListener
-from ottla.spark.task_identity import BatchIdentity, TaskIdentity
-from ottla.spark.writer import BatchWriter, Work, begin_job, settle
+from ottla.spark.sink_steps import BatchIdentity, TaskIdentity, begin_job, settle
+from ottla.spark.writer import BatchWriter, Work
 from tests.spark.committed_reader import committed
 from tests.spark.spark_cluster import Cluster
 
@@ -135,7 +135,7 @@ def test_a_task_that_outlives_its_failed_job_leaves_nothing_open(
     columns = rows.written(StructType([StructField("value", StringType())]), topic)
     job = begin_job(given)
     writer = BatchWriter(given, columns, job)
-    monkeypatch.setattr(task_identity, "current", lambda: TaskIdentity(0, "0", None))
+    monkeypatch.setattr(sink_steps, "current_task", lambda: TaskIdentity(0, "0", None))
 
     def batches() -> Iterator[pa.RecordBatch]:
         batch = pa.record_batch({"value": ["never"]})

@@ -14,8 +14,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Final
 
 INTERRUPTED: Final = 130  # as shells have it: 128 and the number of SIGINT
@@ -23,8 +22,6 @@ INTERRUPTED: Final = 130  # as shells have it: 128 and the number of SIGINT
 
 def main() -> None:
     """The `ottla` program."""
-    with _without_hypothesis():
-        import kio.static.primitive  # noqa: F401
     code = run(sys.argv[1:], ready=raise_on_interrupt)
     end_on_interrupt()
     sys.exit(code)
@@ -130,19 +127,6 @@ def _print_error(error: Exception | str, code: int) -> int:
     text = " ".join(str(error).split()) or type(error).__name__
     print(f"ottla: {text}", file=sys.stderr)
     return code
-
-
-@contextmanager
-def _without_hypothesis() -> Iterator[None]:
-    """Where Hypothesis is installed kio registers strategies with it, which costs 0.2 s a start."""
-    if "hypothesis" in sys.modules:
-        yield
-        return
-    sys.modules["hypothesis"] = None  # type: ignore[assignment]  # an import of it fails at once
-    try:
-        yield
-    finally:
-        del sys.modules["hypothesis"]
 
 
 if __name__ == "__main__":

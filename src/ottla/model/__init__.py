@@ -7,5 +7,6 @@ Imports nothing else of ours. Everything above may import it.
 - `clock`    monotonic time for timeouts, wall time for timestamps
 - `metrics`  counters, gauges and histograms
 - `memory`   a pool of buffers that are reused
+- `kio_import` kio without Hypothesis
 - `tuples`   named tuples without the cost of their constructors
 """

@@ -7,6 +7,9 @@ asserts. There are no codes of our own.
 
 from __future__ import annotations
 
+import ottla.model.kio_import  # noqa: F401 - before anything else of kio
+
+# isort: split
 from kio.schema.errors import ErrorCode
 
 __all__ = ["AuthenticationFailed", "Disconnect", "ErrorCode", "KafkaError", "UserError"]

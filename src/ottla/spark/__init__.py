@@ -11,15 +11,16 @@
 - `delays`         how old a record must be before it is read; pure
 - `rows`           the columns that are read and written
 - `filters`        conditions that Spark pushes down, as bounds on what is read
-- `batch_reader`, `stream_reader`  planning, as Spark calls it
+- `batch_reader`, `stream_reader`, `stream_offsets`  planning, as Spark calls it
 - `partition_offsets` what the driver asks: partitions, offsets
 - `reader`, `span_fetcher`  what a task does: fetches ahead, decodes into Arrow
-- `writer`, `row_sender`  what a task does to write, and the driver to commit
-- `task_identity`  which task of which batch a process works for
+- `writer`, `sink_steps`, `row_sender`  what a task does to write, and the driver to commit
 - `commit_decisions`, `exactly_once`  who may commit a batch, and the steps of it; pure
 - `commit_log`, `prepared_commit`  where decisions are kept; committing what others have prepared
 - `abandoned_transactions` ends what a query left behind, for a command
 - `connection`     a client on a thread, kept by each worker process
+- `worker_daemon`  the process that Spark forks workers from, with their imports in it, and what
+  each of them keeps
 - `user_errors`    a user's mistake as one line
 
 May import the client. Never the broker. Importing this package imports no pyspark.
@@ -43,12 +44,18 @@ __all__ = ["register"]
 PUSH_FILTERS: Final = "spark.sql.python.filterPushdown.enabled"
 
 
-def register(spark: SparkSession) -> None:
-    """Make `format("ottla")` known to a session, and let Spark push filters down to it."""
+def register(spark: SparkSession, *, push_filters: bool = False) -> None:
+    """Make `format("ottla")` known to a session.
+
+    `push_filters` lets Spark push filters down to Python sources, for all of the session. Spark 4.3
+    keeps the filters of one query in the frame that was loaded: another use of the same frame, in
+    the same query or a later one, silently gets the filtered rows. Load a frame for each use then.
+    """
     from ottla.spark.source import OttlaDataSource
 
     _check_python(spark)
-    spark.conf.set(PUSH_FILTERS, "true")
+    if push_filters:
+        spark.conf.set(PUSH_FILTERS, "true")
     spark.dataSource.register(OttlaDataSource)
 
 

@@ -15,11 +15,12 @@ from ottla.client.admin.session import Session
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import UserError
 from ottla.spark import partition_offsets, plan, reader
-from ottla.spark.connection import keep, shared
+from ottla.spark.connection import shared
 from ottla.spark.filters import Bounds, bounds
 from ottla.spark.offsets import AtOffsets
 from ottla.spark.options import SourceOptions
 from ottla.spark.user_errors import as_user_errors
+from ottla.spark.worker_daemon import keep
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -74,8 +74,8 @@ class StoredCommitLog:
         return await self._search(tp)
 
     @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[HeldCommitLog]:
-        """Fence all other writers, then read the last entry."""
+    async def acquire(self, *, is_new: bool = False) -> AsyncIterator[HeldCommitLog]:
+        """Fence all other writers, then read the last entry; of a new sink there is none."""
         tp = await self._partition()
         async with Producer(
             config=self.client,
@@ -83,7 +83,8 @@ class StoredCommitLog:
             transaction_timeout_ms=DECISION_TIMEOUT_MS,
         ) as producer:
             await producer.init_transactions()
-            yield HeldCommitLog(producer, self.sink, tp, await self.read())
+            entry = None if is_new else await self.read()
+            yield HeldCommitLog(producer, self.sink, tp, entry)
 
     async def commit(self, listed: Sequence[PreparedTransaction]) -> None:
         """Commit transactions as decided; one that has ended already was committed."""

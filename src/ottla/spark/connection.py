@@ -11,9 +11,6 @@ It is a saving only; nothing depends on finding them there.
 
 from __future__ import annotations
 
-import gc
-import logging
-import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -29,29 +26,6 @@ from ottla.model.clock import SystemClock
 
 if TYPE_CHECKING:
     from ottla.client.producer.sync import Producer
-
-WORKER: Final = "pyspark.daemon"
-"""Imported in every Python process that Spark starts on its own."""
-_seen = 0
-
-
-def keep() -> None:
-    """Leave what is there to itself, if anything was imported since the last time."""
-    global _seen  # of the process, as what it counts is
-    if not _seen and WORKER in sys.modules:
-        _mark_warnings()
-    if len(sys.modules) != _seen:
-        _seen = len(sys.modules)
-        gc.freeze()
-
-
-def _mark_warnings() -> None:
-    """What we say in a worker of Spark begins with our name: the rest of its output is Spark's."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("ottla: %(message)s"))
-    handler.setLevel(logging.WARNING)
-    logging.getLogger("ottla").addHandler(handler)
-
 
 T = TypeVar("T")
 MAX_KEPT: Final = 8

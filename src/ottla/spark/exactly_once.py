@@ -9,6 +9,7 @@ operator ends what a query left behind. Never: decides (`commit_decisions`), nor
                 point; all that follows can be done by anybody who comes later
     give_up     the driver, when the batch failed
     end         an operator, when nobody comes back; the driver of a batch job that failed
+    begin, decide_job  the driver of a batch job: nobody had its name before, nobody needs it after
     join, stay  a task of a batch job, before it writes and when it has prepared: the job may have
                 ended without it, and no later run comes to look for what it left
 
@@ -18,8 +19,8 @@ read again, and says who: a later run, or another task of this one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from enum import Enum
 from typing import Final, Protocol
 
@@ -72,7 +73,7 @@ class HeldLog(Protocol):
     @property
     def entry(self) -> Entry | None: ...
 
-    async def write(self, entry: Entry) -> None: ...
+    async def write(self, entry: Entry | None) -> None: ...
 
 
 class CommitLog(Protocol):
@@ -83,7 +84,7 @@ class CommitLog(Protocol):
 
     async def read(self) -> Entry | None: ...
 
-    def acquire(self) -> AbstractAsyncContextManager[HeldLog]: ...
+    def acquire(self, *, is_new: bool = False) -> AbstractAsyncContextManager[HeldLog]: ...
 
     async def commit(self, listed: Sequence[PreparedTransaction]) -> None: ...
 
@@ -117,6 +118,25 @@ async def decide(
     watch.reached(Step.ENDED)
     await ledger.abort(abandoned(ledger.sink, entry, await ledger.open_transactions(), own=True))
     watch.reached(Step.CLEANED)
+
+
+async def begin(ledger: CommitLog, job: str) -> None:
+    """The first entry of a batch job. Its name is new: there is nothing to read or to end."""
+    async with ledger.acquire(is_new=True) as held:
+        await held.write(taken_over(ledger.sink, None, job))
+
+
+async def decide_job(
+    ledger: CommitLog, job: str, batch: int, prepared: Sequence[PreparedTransaction]
+) -> None:
+    """Commit a batch job and forget it, holding the commit log until all is done."""
+
+    async def finish(held: HeldLog, entry: Entry) -> None:
+        await _put_in_order(ledger, entry, own=True)
+        with suppress(Fenced):  # an operator ends what has ended, and has the entry now
+            await held.write(None)
+
+    await _decided(ledger, job, batch, prepared, NoStepListener(), then=finish)
 
 
 async def give_up(
@@ -206,7 +226,10 @@ async def _decided(
     batch: int,
     prepared: Sequence[PreparedTransaction],
     watch: StepListener,
+    *,
+    then: Callable[[HeldLog, Entry], Awaitable[None]] | None = None,
 ) -> Entry:
+    """The entry that commits a batch; `then` is done before the commit log is let go."""
     for _ in range(MAX_ROUNDS):
         try:
             async with ledger.acquire() as held:
@@ -220,6 +243,8 @@ async def _decided(
                 if new_entry is not held.entry:
                     await ledger.commit(owed(held.entry))
                     await held.write(new_entry)
+                if then is not None:
+                    await then(held, new_entry)
             return new_entry
         except Fenced:
             continue

@@ -10,8 +10,9 @@ without either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
@@ -19,6 +20,9 @@ from ottla.model.ids import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
+
+T = TypeVar("T")
+MOST_KEPT_ROWS: Final = 1 << 18
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 HEADERS: Final = "headers"
@@ -126,16 +130,59 @@ def shaped(batch: pa.RecordBatch, tp: TopicPartition, into: pa.Schema) -> pa.Rec
 
 
 def _column(batch: pa.RecordBatch, tp: TopicPartition, field: pa.Field) -> pa.Array:
-    import pyarrow as pa
-
     if field.name == "topic":
-        return pa.repeat(pa.scalar(tp.topic, field.type), batch.num_rows)
+        return _repeated(tp.topic, batch.num_rows).cast(field.type)
     if field.name == "partition":
-        return pa.repeat(pa.scalar(tp.partition, field.type), batch.num_rows)
+        return _numbers(tp.partition, batch.num_rows).cast(field.type)
     found = batch.column(DECODED[field.name])
     if field.name == HEADERS:
         found = _null_if_none(found)
     return found.cast(field.type)
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    """The same text in every row."""
+    return _column_of(_texts, text, count)
+
+
+def _numbers(number: int, count: int) -> pa.Array:
+    """The same number in every row."""
+    return _column_of(_int32s, number, count)
+
+
+def _column_of(make: Callable[[T, int], pa.Array], value: T, count: int) -> pa.Array:
+    """Part of a column that was made before: new memory takes longer than decoding."""
+    if count > MOST_KEPT_ROWS:
+        return make(value, count)
+    return _cached_column(make, value, 1 << max(count - 1, 0).bit_length()).slice(0, count)
+
+
+@lru_cache(8)
+def _cached_column(make: Callable[[T, int], pa.Array], value: T, count: int) -> pa.Array:
+    return make(value, count)
+
+
+# Made of their bytes: `pa.scalar` and `pa.array` import pandas, half a second of CPU time in each
+# worker, to ask whether what they are given is one of its objects.
+
+
+def _texts(text: str, count: int) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa
+
+    data = text.encode()
+    ends = np.arange(count + 1, dtype=np.int32) * np.int32(len(data))
+    return pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(ends), pa.py_buffer(data * count)]
+    )
+
+
+def _int32s(number: int, count: int) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa
+
+    values = np.full(count, number, np.int32)
+    return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(values)])
 
 
 def _null_if_none(headers: pa.Array) -> pa.Array:
@@ -144,4 +191,4 @@ def _null_if_none(headers: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     has_some = pc.greater(pc.list_value_length(headers), 0)
-    return pc.if_else(has_some, headers, pa.scalar(None, headers.type))
+    return pc.if_else(has_some, headers, pa.nulls(len(headers), headers.type))

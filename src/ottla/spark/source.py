@@ -23,9 +23,9 @@ from pyspark.sql.datasource import DataSource
 
 from ottla.model.errors import UserError
 from ottla.spark import options, rows
-from ottla.spark.connection import keep
 from ottla.spark.parsed_options import OF_A_TABLE
 from ottla.spark.user_errors import as_user_errors
+from ottla.spark.worker_daemon import keep
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -66,15 +66,14 @@ class OttlaDataSource(DataSource):
         return (FilteringReader if PUSHES_FILTERS in sys.modules else BatchReader)(given, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        from ottla.spark.writer import BatchWriter, begin_job
+        from ottla.spark.writer import BatchWriter
 
         keep()
         with as_user_errors():
             if overwrite:
                 raise UserError('mode("overwrite"): a topic can only be appended to; use "append"')
             given, columns = self._sink(schema)
-            inside = given.name is not None
-            return BatchWriter(given, columns, None if inside else begin_job(given))
+            return BatchWriter(given, columns, self._begin_job(given))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """`overwrite` is the output mode complete: every batch adds the whole result, as with
@@ -84,6 +83,14 @@ class OttlaDataSource(DataSource):
         keep()
         with as_user_errors():
             return StreamWriter(*self._sink(schema))
+
+    def _begin_job(self, given: options.SinkOptions) -> str | None:
+        """The name of a batch write of its own; one in foreachBatch is part of a query."""
+        if given.name is not None or not given.exactly_once:
+            return None
+        from ottla.spark.sink_steps import begin_job
+
+        return begin_job(given)
 
     def _sink(self, schema: StructType) -> tuple[options.SinkOptions, rows.SinkColumns]:
         given = options.sink(self._all_options(schema))

@@ -1,13 +1,14 @@
 """An example as a company runs it: a process that a service manager starts again, whatever killed
 it, with records that keep coming.
 
-`KilledExample.survive` is the whole story: feed, kill something, feed again; nothing else is done
-for the pipeline than to start its process again. What it has written in the end is the example's
-own to compare (`Example.check`).
+`KilledExample.survive` is the whole story: feed, kill something while a batch runs, feed again;
+nothing else is done for the pipeline than to start its process again. What it has written in the
+end is the example's own to compare (`Example.check`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -24,12 +25,13 @@ import ottla
 from ottla.client.admin import NewTopic
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.spark.killed_story import kill, session_of
+from tests.spark.quick_jvm import QUICK_SPARK
 from tools.tidy import ROOT
 
 VICTIMS: Final = ("driver", "worker", "broker")
 WORKERS: Final = (b"pyspark.daemon", b"pyspark.worker", b"pyspark.sql")
-DEADLINE_S: Final = 240.0
-MAX_PAUSE_S: Final = 4.0
+DEADLINE_S: Final = 600.0
+MAX_PAUSE_S: Final = 3.0
 PER_ROUND: Final = 40
 
 
@@ -92,10 +94,13 @@ class KilledExample:
             admin.create_topics(topics).all()
         try:
             for number in range(kills):
+                before = self._batches()
                 self._feed()
                 if number == kills // 2:
                     self._example.halfway()
-                self._run_for(self._dice.uniform(0.5, MAX_PAUSE_S))
+                self._run_until_batch_after(before)
+                self._feed()
+                self._run_for(self._dice.uniform(0.0, MAX_PAUSE_S))
                 self._kill(VICTIMS[number % len(VICTIMS)])
             self._feed()
             self._supervise(now_and_then(self._example.done))
@@ -113,10 +118,10 @@ class KilledExample:
             self._example.feed(producer, numbers)
         self._fed += PER_ROUND
 
+    def _run_until_batch_after(self, count: int) -> None:
+        self._supervise(lambda: self._batches() > count)
+
     def _run_for(self, seconds: float) -> None:
-        """From when a batch has ended in this life."""
-        before = self._batches()
-        self._supervise(lambda: self._batches() > before)
         ends = time.monotonic() + seconds
         self._supervise(lambda: time.monotonic() > ends)
 
@@ -145,6 +150,7 @@ class KilledExample:
             f"bootstrap={self._broker.address}",
             f"checkpoint={example.folder}/checkpoints",
             "trigger=200 milliseconds",
+            f"spark={json.dumps(QUICK_SPARK)}",
             *example.overrides,
         ):
             command += ["--set", each]
@@ -165,7 +171,8 @@ class KilledExample:
                 self._broker.start()
             case "worker":
                 found = session_of(self._process.pid, WORKERS)
-                kill([self._dice.choice(sorted(found))] if found else [])
+                assert found, self.log
+                kill([self._dice.choice(sorted(found))])
             case _:
                 kill(session_of(self._process.pid))
                 self._process.wait()

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.checkpoint_owner import FILE, check_owner, claim, is_writable
+from ottla.spark.pipelines.checkpoint_owner import (
+    FILE,
+    Checkpoints,
+    check_owner,
+    claim,
+    is_writable,
+)
 
 
 def test_a_checkpoint_of_another_pipeline_is_refused_by_name(tmp_path: Path) -> None:
@@ -43,3 +49,18 @@ def test_a_path_below_a_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert is_writable(str(tmp_path / "a" / "b"))
     assert not is_writable(str(tmp_path / "file" / "b"))
+
+
+def test_a_batch_that_has_begun_and_not_ended_is_unfinished(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(str(tmp_path))
+    assert checkpoints.unfinished("clean") is None
+    offsets, commits = tmp_path / "clean" / "offsets", tmp_path / "clean" / "commits"
+    for folder in (offsets, commits):
+        folder.mkdir(parents=True)
+    for name in ("9", "10", ".10.crc"):
+        (offsets / name).touch()
+    (commits / "9").touch()
+    assert checkpoints.unfinished("clean") == 10
+    (commits / "10").touch()
+    assert checkpoints.unfinished("clean") is None
+    assert Checkpoints("s3://bucket/x").unfinished("clean") is None

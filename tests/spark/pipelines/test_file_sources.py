@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -12,13 +13,16 @@ from pyspark.sql import SparkSession
 
 from ottla.model.errors import UserError
 from ottla.spark import pipelines
-from ottla.spark.pipelines import yaml_file
-from ottla.spark.pipelines.file_sources import TableRefresh
+from ottla.spark.pipelines import file_sources, yaml_file
+from ottla.spark.pipelines.file_sources import TableRefresh, TableUse
 from ottla.spark.pipelines.preflight import findings
 from ottla.spark.pipelines.spec import FileSource, FilesTarget
 from ottla.spark.pipelines.views import Views
+from tests.cluster.process import wait_for
 from tests.fakes.manual_time import ManualClock
 from tests.spark.pipelines.arriving_files import put
+
+DEADLINE_S = 30.0
 
 
 def file(folder: Path) -> Path:
@@ -103,6 +107,64 @@ def test_a_running_join_sees_a_table_as_it_was_loaded_until_it_is_loaded_again(
     finally:
         query.stop()
         views.frames["items"].unpersist()
+
+
+def test_a_table_is_not_loaded_inside_a_batch_and_no_batch_begins_before_a_load() -> None:
+    """Several sinks take a batch one after another: all of them refuse a row, or none does."""
+    use, order = TableUse(), list[str]()
+    in_batch, end_batch = Event(), Event()
+
+    def first() -> None:
+        with use.batch():
+            in_batch.set()
+            end_batch.wait(DEADLINE_S)
+            order.append("first")
+
+    def load() -> None:
+        with use.load(DEADLINE_S) as is_free:
+            order.append(f"load {is_free}")
+
+    def second() -> None:
+        with use.batch():
+            order.append("second")
+
+    threads = [Thread(target=first)]
+    threads[0].start()
+    assert in_batch.wait(DEADLINE_S)
+    with use.load(0) as is_free:
+        assert not is_free, "a batch runs"
+    threads.append(Thread(target=load))
+    threads[1].start()
+    wait_for(lambda: use.is_load_pending)
+    threads.append(Thread(target=second))
+    threads[2].start()
+    end_batch.set()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    assert order == ["first", "load True", "second"]
+
+
+def test_a_load_that_found_batches_running_is_made_when_they_have_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    clock, use = ManualClock(), TableUse()
+    path = tmp_path / "items.json"
+    path.write_text('{"item": "pen"}')
+    table = FileSource("items", "json", str(path), "item STRING", is_table=True, refresh_ms=1_000)
+    frame = file_sources.frame(spark, table)
+    frame.createOrReplaceTempView("items")
+    refresh = TableRefresh(spark, [table], {"items": frame}, clock, use)
+    try:
+        assert frame.count() == 1
+        put(tmp_path, "items.json", '{"item": "pen"}\n{"item": "ink"}')
+        clock.ns += 1_000 * 1_000_000
+        with use.batch():
+            refresh()
+            assert frame.count() == 1
+        refresh()
+        assert frame.count() == 2
+    finally:
+        frame.unpersist()
 
 
 @pytest.mark.parametrize(

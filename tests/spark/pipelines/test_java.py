@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ottla.spark.pipelines.java import (
     MAX_LOG_BYTES,
     OutputLog,
     check_java,
+    compiled_workers,
     hush_python,
 )
 from tests.spark.without_java import without_java
@@ -66,3 +68,39 @@ def test_a_pipeline_without_java_is_one_line(tmp_path: Path, command: str) -> No
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
     assert line.startswith("ottla: java is not installed: pipelines run on Spark, which needs Java")
+
+
+def home_of(settings: dict[str, str], environment: dict[str, str]) -> Path | None:
+    before = dict(environment)
+    with compiled_workers({"spark.master": "local[2]", **settings}, environment):
+        home = environment.get("SPARK_HOME")
+    assert environment == before
+    return None if home is None else Path(home)
+
+
+def test_workers_on_this_machine_import_the_pyspark_that_is_installed_not_the_zip() -> None:
+    home = home_of({}, {"PYSPARK_PYTHON": sys.executable})
+    assert home is not None
+    assert (home / "bin" / "spark-submit").is_file()
+    assert any((home / "jars").glob("spark-core*.jar"))
+    assert not (home / "python").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        ({"spark.master": "yarn"}, {"PYSPARK_PYTHON": sys.executable}),
+        ({"spark.pyspark.python": "python3"}, {"PYSPARK_PYTHON": sys.executable}),
+        ({}, {"PYSPARK_PYTHON": "python3"}),
+        ({}, {}),
+    ],
+)
+def test_another_machine_or_python_keeps_the_zip(
+    settings: dict[str, str], environment: dict[str, str]
+) -> None:
+    assert home_of(settings, environment) is None
+
+
+def test_a_home_that_was_chosen_stays() -> None:
+    environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": "/opt/spark"}
+    assert home_of({}, environment) == Path("/opt/spark")

@@ -13,6 +13,7 @@ from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.sinks.query_layout import (
     QueryLayout,
     Record,
+    check_writes,
     layouts,
     recorded,
     seems_stateless,
@@ -56,7 +57,8 @@ def made(
 
 def test_sinks_without_state_and_dead_letters_of_one_source_share_a_query() -> None:
     found = made(pipeline())
-    assert recorded(found) == {"views_sinks": {"a": ("a", "b", "views_dead_letter"), "c": ("c",)}}
+    names = ("a", "valid_dead_letter", "b", "views_dead_letter")
+    assert recorded(found) == {"views_sinks": {"a": names, "c": ("c",)}}
     (shared,) = found
     assert [member.letters for member in shared.members] == [True, False, True, False]
 
@@ -91,8 +93,11 @@ def test_sinks_of_other_brokers_or_options_are_writes_of_their_own() -> None:
         )
     )
     assert recorded(found)["views_sinks"] == {
-        "a": ("a", "b", "views_dead_letter"), "c": ("c",), "d": ("d",), "e": ("e", "f"),
-    }  # fmt: skip
+        "a": ("a", "valid_dead_letter", "b", "views_dead_letter"),
+        "c": ("c",),
+        "d": ("d",),
+        "e": ("e", "f"),
+    }
 
 
 def test_sinks_with_checkpoints_of_their_own_go_on_with_them() -> None:
@@ -114,11 +119,37 @@ def test_a_write_keeps_its_name_and_its_members_when_others_leave() -> None:
     record = recorded(made(pipeline()))
     fewer = pipeline(PLAIN.replace("  - {name: a, from: valid, topic: a}\n", ""))
     found = made(fewer, record)
-    names = {"a": ("b", "views_dead_letter"), "c": ("c",)}
-    assert recorded(found)["views_sinks"] == names
-    again = made(pipeline(), recorded(found), ["valid_dead_letter"])
-    assert "a" in [layout.name for layout in again], "it missed what came meanwhile"
-    assert recorded(again)["views_sinks"] == names
+    names = {"b", "views_dead_letter", "valid_dead_letter"}
+    assert set(recorded(found)["views_sinks"]["a"]) == names
+    again = made(pipeline(), recorded(found))
+    assert [layout.name for layout in again] == ["a", "views_sinks"], (
+        "it missed what came meanwhile"
+    )
+    assert set(recorded(again)["views_sinks"]["a"]) == names
+    assert not again[0].members[0].letters, "the shared query has written them all along"
+
+
+def test_letters_that_a_sink_no_longer_takes_go_on_in_their_query() -> None:
+    """A query of their own would read from the beginning, and write all of them again."""
+    record = recorded(made(pipeline()))
+    options = "{name: a, options: {kafka.compression.type: zstd}}"
+    found = made(pipeline(PLAIN.replace("topic: a}", f"topic: {options}}}")), record)
+    assert [layout.name for layout in found] == ["views_sinks"]
+    writes = recorded(found)["views_sinks"]
+    assert writes["valid_dead_letter"] == ("valid_dead_letter",)
+    assert writes["a"] == ("a",)
+
+
+def test_options_that_change_while_a_batch_is_unfinished_are_refused() -> None:
+    """The batch runs again, and the write that may have done it is another one now."""
+    record = recorded(made(pipeline()))
+    options = "{name: b, options: {kafka.compression.type: zstd}}"
+    changed = made(pipeline(PLAIN.replace("topic: b}", f"topic: {options}}}")), record)
+    check_writes(changed, record, lambda query: None)
+    with pytest.raises(UserError, match=r"^b: .* batch 7 of the query views_sinks has not ended"):
+        check_writes(changed, record, {"views_sinks": 7}.get)
+    check_writes(made(pipeline(), record), record, {"views_sinks": 7}.get)
+    check_writes(made(pipeline()), {}, {"views_sinks": 0}.get)
 
 
 def test_a_member_whose_view_now_keeps_state_is_refused() -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.spark.pipelines.restarts import SLOW_WORKER, RestartPolicy, is_passing, reason
+from ottla.spark.pipelines.restarts import (
+    DEAD_PLANNER,
+    SLOW_WORKER,
+    RestartPolicy,
+    is_passing,
+    reason,
+)
 
 PASSING = (
     "ConnectionRefusedError: [Errno 111]",
@@ -39,6 +45,18 @@ def test_the_cause_of_sparks_own_exceptions_counts() -> None:
     outer._cause = ValueError("TimeoutError: no metadata")  # type: ignore[attr-defined]
     assert is_passing(outer)
     assert reason(outer) == "TimeoutError: no metadata"
+
+
+@pytest.mark.parametrize(
+    "text", ["java.io.EOFException", "java.io.IOException: Broken pipe\n\tat x"]
+)
+def test_a_dead_planner_of_a_source_is_started_again_and_named(text: str) -> None:
+    """Spark shows no more of it than the end of a stream."""
+    outer = ValueError("[STREAM_FAILED] Query [id = 1] terminated with exception: ")
+    outer._cause = ValueError(text)  # type: ignore[attr-defined]
+    assert is_passing(outer)
+    assert reason(outer) == DEAD_PLANNER
+    assert not is_passing(ValueError("java.io.EOFException: reached end of file /lake/1.parquet"))
 
 
 def test_a_slow_python_start_is_explained_in_one_line() -> None:

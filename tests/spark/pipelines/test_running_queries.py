@@ -268,3 +268,59 @@ def test_told_to_stop_while_queries_start_it_starts_no_more_of_them() -> None:
     running, _ = run({"a": Query(on_start=first), "b": Query(on_start=lambda: started.append("b"))})
     running.until(stop)
     assert started == ["a"]
+
+
+class OpeningQuery(Query):
+    """One that opens its sources for a few looks, and has then done a batch."""
+
+    def __init__(self, name: str, events: list[str], looks: int) -> None:
+        super().__init__(report(0), on_start=lambda: events.append(f"start {name}"))
+        self.isActive = True
+        self._name, self._events, self._looks = name, events, looks
+
+    @property
+    def status(self) -> dict[str, Any]:
+        self._looks -= 1
+        if self._looks == 0:
+            self._events.append(f"open {self._name}")
+        message = "Initializing sources" if self._looks > 0 else "Waiting for data"
+        return {"message": message, "isTriggerActive": False}
+
+
+def test_a_few_queries_open_their_sources_at_once_the_others_wait() -> None:
+    events: list[str] = []
+    stop = Event()
+    queries = {name: OpeningQuery(name, events, 3) for name in "abc"}
+    outputs = [QueryOutput(name, query) for name, query in queries.items()]  # type: ignore[arg-type]
+    batches: list[str] = []
+
+    def on_batch(progress: QueryProgress) -> None:
+        batches.append(progress.query)
+        if len(batches) == len(queries):
+            stop.set()
+
+    Run(outputs, ends, ManualClock(), [on_batch], opened_at_once=2).until(stop)
+    assert events[:2] == ["start a", "start b"]
+    assert events.index("start c") > min(events.index("open a"), events.index("open b"))
+    assert sorted(batches) == ["a", "b", "c"]
+
+
+def test_batches_are_reported_while_other_queries_open_their_sources() -> None:
+    clock, events = ManualClock(), list[str]()
+    queries = {"quick": OpeningQuery("quick", events, 1), "slow": OpeningQuery("slow", events, 99)}
+
+    class Ticking(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            clock.ns += int((timeout or 0) * 1e9)
+            return self.is_set()
+
+    stop = Ticking()
+    outputs = [QueryOutput(name, query) for name, query in queries.items()]  # type: ignore[arg-type]
+    reported: list[str] = []
+
+    def on_batch(progress: QueryProgress) -> None:
+        reported.append(f"{progress.query}, slow is open: {'open slow' in events}")
+        stop.set()
+
+    Run(outputs, ends, clock, [on_batch], opened_at_once=2).until(stop)
+    assert reported[0] == "quick, slow is open: False"

@@ -140,24 +140,31 @@ sinks:
 
 
 def test_state_is_found_in_the_plan_and_not_in_the_words(stage: Stage) -> None:
-    """`max` has no word of its own, and a column may be called `group`."""
-    made = stage.pipeline("""
+    """`max` has no word of its own, and a column may be called `group`. A table of a database, as
+    one of files, is no stream."""
+    made = stage.pipeline(f"""
 name: shop
 sources:
   events:
     topic: events
     format: json
     schema: "`group` STRING, at TIMESTAMP"
-    watermark: {column: at, delay: 1 second}
+    watermark: {{column: at, delay: 1 second}}
+  owners:
+    database: sqlite://{stage.folder}/owners.db
+    query: SELECT team, name FROM owners
+    schema: team STRING, name STRING
 steps:
-  - {name: plain, sql: "SELECT `group` FROM events"}
-  - {name: windows, sql: "SELECT max(at) AS last FROM events GROUP BY window(at, '1 minute')"}
-  - {name: twice, sql: "SELECT * FROM plain UNION ALL SELECT * FROM plain"}
+  - {{name: plain, sql: "SELECT `group` FROM events"}}
+  - {{name: windows, sql: "SELECT max(at) AS last FROM events GROUP BY window(at, '1 minute')"}}
+  - {{name: twice, sql: "SELECT * FROM plain UNION ALL SELECT * FROM plain"}}
+  - {{name: owned, sql: "SELECT name FROM plain LEFT JOIN owners ON `group` = team"}}
 sinks:
-  - {name: a, from: plain, topic: a}
-  - {name: b, from: plain, topic: b}
-  - {name: c, from: windows, topic: c}
-  - {name: d, from: twice, topic: d}
+  - {{name: a, from: plain, topic: a}}
+  - {{name: b, from: plain, topic: b}}
+  - {{name: c, from: windows, topic: c}}
+  - {{name: d, from: twice, topic: d}}
+  - {{name: e, from: owned, topic: e}}
 """)
     found = [each.name for each in outputs(made, Views(stage.spark, made))]
     assert found == [SHARED, "c", "d"]

@@ -54,14 +54,15 @@ class JsonLines(Lines):
 
 
 class LiveTable(Lines):
-    """A table of the latest batch of every query, redrawn with each batch."""
+    """A table of the latest batch of every query, redrawn with each batch; at the end it stays on
+    the screen, or makes room."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_kept: bool = True) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self._latest: dict[str, QueryProgress] = {}
-        self._live = Live(console=Console(), auto_refresh=False)
+        self._live = Live(console=Console(), auto_refresh=False, transient=not is_kept)
 
     def __exit__(
         self,
@@ -79,7 +80,9 @@ class LiveTable(Lines):
     def _table(self) -> Table:
         from rich.table import Table
 
-        table = Table(*COLUMNS)
+        table = Table(box=None, padding=(0, 2, 0, 0))  # frames leave too little of 80 columns
+        for name in COLUMNS:
+            table.add_column(name, justify="left" if name == "query" else "right", no_wrap=True)
         for latest in self._latest.values():
             lag = "-" if latest.lag_records is None else f"{latest.lag_records:,}"
             lag_s = "-" if latest.lag_s is None else f"{latest.lag_s:.0f}"

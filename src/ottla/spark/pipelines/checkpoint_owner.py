@@ -75,6 +75,13 @@ class Checkpoints:
         """Whether a query of this name has begun."""
         return self._folder is not None and (self._folder / query / "metadata").exists()
 
+    def unfinished(self, query: str) -> int | None:
+        """The batch that was begun and not ended, and runs again; None where there is none."""
+        if self._folder is None:
+            return None
+        begun, ended = (_last(self._folder / query / name) for name in ("offsets", "commits"))
+        return begun if begun > ended else None
+
     def shared_queries(self) -> Record:
         """The queries that sinks share, with the members of each of their writes."""
         fields = {} if self._folder is None else _read(self._folder / FILE)
@@ -109,6 +116,12 @@ class Checkpoints:
         if json.dumps(fields) != json.dumps(before):
             self._folder.mkdir(parents=True, exist_ok=True)
             _write(self._folder, fields)
+
+
+def _last(log: Path) -> int:
+    """The number of the last entry in one of Spark's logs; -1: it has none."""
+    names = [path.name for path in log.iterdir()] if log.is_dir() else []
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def _read(path: Path) -> dict[str, Any]:

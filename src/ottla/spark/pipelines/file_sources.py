@@ -5,13 +5,16 @@ where rows go.
 
 A stream reads each file once, in the order of their times; write a file elsewhere and rename it to
 the folder. A table with `refresh` is held by Spark as it was when it was loaded: a file that is
-replaced meanwhile changes nothing before the next load.
+replaced meanwhile changes nothing before the next load. A batch that several sinks take is made of
+one load (`TableUse`): a row that one of them refuses must not be good for the next.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Condition
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla.model.clock import Clock, MonoMs
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MISSING: Final = "tables of databases need a package: pip install 'ottla[database]'"
+LOAD_WAIT_S: Final = 0.5
+"""How long a load waits for batches to end before it is put off until the next poll."""
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
     "csv": {"header": "true", "mode": "FAILFAST"},
     "json": {"mode": "FAILFAST"},
@@ -56,8 +61,48 @@ def frame(spark: SparkSession, source: TableSource) -> DataFrame:
     return stream.schema(spark.read.parquet(source.path).schema).load(source.path)
 
 
+class TableUse:
+    """Keeps loads of tables out of batches, and batches out of loads; a load goes first."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._batches = 0
+        self._loads = 0
+
+    @property
+    def is_load_pending(self) -> bool:
+        """Whether a load waits or runs: a batch that begins now waits for it."""
+        return self._loads > 0
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """No table is loaded before this batch has ended; several may run at a time."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.is_load_pending)
+            self._batches += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._batches -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def load(self, wait_s: float = LOAD_WAIT_S) -> Iterator[bool]:
+        """Whether a table may be loaded now: batches that began before have ended in time."""
+        with self._changed:
+            self._loads += 1
+            is_free = self._changed.wait_for(lambda: not self._batches, wait_s)
+        try:
+            yield is_free
+        finally:
+            with self._changed:
+                self._loads -= 1
+                self._changed.notify_all()
+
+
 class TableRefresh:
-    """Loads tables again when it is time; called between batches."""
+    """Loads tables again when it is time and no batch uses them."""
 
     def __init__(
         self,
@@ -65,7 +110,9 @@ class TableRefresh:
         sources: Iterable[TableSource],
         frames: Mapping[str, DataFrame],
         clock: Clock,
+        use: TableUse | None = None,
     ) -> None:
+        self._use = use or TableUse()
         self._spark = spark
         self._sources = [source for source in sources if source.refresh_ms is not None]
         self._frames = frames
@@ -80,9 +127,12 @@ class TableRefresh:
     def __call__(self) -> None:
         for source in self._sources:
             now_ms = self._clock.mono_ms()
-            if now_ms >= self._due_ms[source.name] and source.refresh_ms is not None:
-                self._due_ms[source.name] = MonoMs(now_ms + source.refresh_ms)
-                self._load(source)
+            if now_ms < self._due_ms[source.name] or source.refresh_ms is None:
+                continue
+            with self._use.load() as is_free:
+                if is_free:
+                    self._due_ms[source.name] = MonoMs(now_ms + source.refresh_ms)
+                    self._load(source)
 
     def _load(self, source: TableSource) -> None:
         """Read it again; what cannot be read now stays as it is."""

@@ -20,7 +20,12 @@ from ottla.spark.pipelines.checkpoint_owner import Checkpoints
 from ottla.spark.pipelines.decoding.formats import REASON, own_columns
 from ottla.spark.pipelines.dlq.letters import letter, letters
 from ottla.spark.pipelines.lake.writer import lake_writer
-from ottla.spark.pipelines.sinks.query_layout import Member, layouts, recorded
+from ottla.spark.pipelines.sinks.query_layout import (
+    Member,
+    check_writes,
+    layouts,
+    recorded,
+)
 from ottla.spark.pipelines.sinks.records import (
     analysed,
     as_records,
@@ -71,12 +76,9 @@ def outputs(pipeline: Pipeline, views: Views) -> Iterator[QueryOutput]:
     checkpoints = Checkpoints(pipeline.checkpoint)
     if not checkpoints.can_share:
         pipeline = replace(pipeline, shared_reads=False)
-    made = layouts(
-        pipeline,
-        lambda view: is_stateless(views.frames[view]),
-        checkpoints.shared_queries(),
-        checkpoints.has,
-    )
+    begun = checkpoints.shared_queries()
+    made = layouts(pipeline, lambda view: is_stateless(views.frames[view]), begun, checkpoints.has)
+    check_writes(made, begun, checkpoints.unfinished)
     refused = {each.view: each for each in views.dead_letters}
     for layout in made:
         changed = state_change(pipeline, layout, checkpoints)

@@ -4,8 +4,9 @@ Owns: the failures that pass by themselves, the back-off between starts, and the
 most in one of Spark's errors. Pure: Spark's errors come as text, times are handed in.
 
 Restarted: brokers that cannot be reached or answer with an error that Kafka calls retriable, a
-Python worker that did not start within Spark's ten seconds or died, an executor that was lost. Not
-restarted: everything else, mistakes in options and data that is gone above all: they fail again.
+Python worker that did not start within Spark's ten seconds or died, the one that plans the reads of
+a source included, an executor that was lost. Not restarted: everything else, mistakes in options
+and data that is gone above all: they fail again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ SLOW_WORKER: Final = (
     "a Python worker did not start within 10 s, Spark's fixed limit: the machine is overloaded; "
     "give Spark fewer cores (--master 'local[1]') or the machine less other work"
 )
+PLANNER_DIED: Final = re.compile(
+    r"^java\.io\.EOFException$"
+    r"|^java\.(io\.IO|net\.Socket)Exception: (Broken pipe|Connection reset)",
+    re.MULTILINE,
+)
+"""All that Spark says when the process that plans the reads of a source has ended."""
+DEAD_PLANNER: Final = "the Python process that plans the reads of a source has died"
 PASSING: Final = re.compile(
     "|".join(
         (
@@ -58,7 +66,8 @@ class RestartPolicy:
 
 def is_passing(failure: object) -> bool:
     """Whether a failure may pass by itself."""
-    return PASSING.search(_text(failure)) is not None
+    text = _text(failure)
+    return PASSING.search(text) is not None or PLANNER_DIED.search(text) is not None
 
 
 def reason(failure: Exception) -> str:
@@ -71,6 +80,8 @@ def reason(failure: Exception) -> str:
         errors = [line.strip() for line in text.splitlines() if ERROR_LINE.search(line)]
         if errors:
             return errors[-1]
+    if PLANNER_DIED.search(str(cause)):
+        return DEAD_PLANNER
     lines = (line.strip() for line in str(cause).splitlines())
     return next(filter(None, lines), "the query failed without a message")
 

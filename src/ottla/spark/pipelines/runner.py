@@ -148,7 +148,7 @@ def _run_on(
             ends,
             clock,
             [*listeners, history.on_batch, *on_batch],
-            [*syncs, TableRefresh(spark, pipeline.files, views.frames, clock)],
+            [*syncs, TableRefresh(spark, pipeline.files, views.frames, clock, views.table_use)],
             restarts=pipeline.restart,
         )
 

@@ -10,6 +10,8 @@ queries: what they have committed stays, and the next run goes on from their che
 from __future__ import annotations
 
 import logging
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +41,9 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 0.5
 START_POLL_S: Final = 0.05
 START_ATTEMPTS: Final = 5
+OPENED_AT_ONCE: Final = os.cpu_count() or 1
+"""Queries that may open their sources at the same time. Spark starts a Python process for each
+source and gives it ten seconds: a small machine may need longer for many at once."""
 END_OFFSETS_EVERY_MS: Final = 1_000
 FINISH_MS: Final = 1_500
 """How long all queries together may take to finish their current batch when a run ends."""
@@ -59,6 +64,33 @@ class QueryFailed(Exception):
     """A query ended with an error; the message names the query and the cause."""
 
 
+class OpeningQuery:
+    """A query that was started, until it has opened its sources or has failed.
+
+    One whose Python worker did not start in time is started again: nothing was read.
+    """
+
+    def __init__(self, output: QueryOutput, queries: dict[str, StreamingQuery]) -> None:
+        """`queries`: where it is put as soon as it runs."""
+        self._output = output
+        self._queries = queries
+        self._attempts = START_ATTEMPTS
+        self._attempt()
+
+    def is_opening(self) -> bool:
+        query = self._queries[self._output.name]
+        if query.isActive and _is_starting(query):
+            return True
+        if self._attempts and WORKER_TIMEOUT in str(query.exception()):
+            self._attempt()
+            return True
+        return False
+
+    def _attempt(self) -> None:
+        self._attempts -= 1
+        self._queries[self._output.name] = self._output.start()
+
+
 class Run:
     """The queries of one pipeline, while they run."""
 
@@ -71,6 +103,7 @@ class Run:
         background_tasks: Sequence[Callable[[], None]] = (),
         *,
         restarts: RestartPolicy = RestartPolicy(),  # noqa: B008 - immutable
+        opened_at_once: int = OPENED_AT_ONCE,
     ) -> None:
         self._outputs = outputs
         self._ends = ends
@@ -81,6 +114,7 @@ class Run:
         self._ends_updated_ms: MonoMs | None = None
         self._last_batch: dict[str, int] = {}
         self._restarts = restarts
+        self._opened_at_once = opened_at_once
         self._opened: set[str] = set()
         self._failures: dict[str, int] = {}
         self._restart_at_ms: dict[str, MonoMs] = {}
@@ -91,10 +125,7 @@ class Run:
         queries: dict[str, StreamingQuery] = {}
         try:
             self._update_ends()
-            for output in self._outputs:
-                if stop.is_set():
-                    break
-                queries[output.name] = self._start(output, stop)
+            self._start_all(queries, stop)
             while not stop.wait(POLL_S) and self._poll(queries):
                 self._restart(queries, stop)
                 for task in self._background_tasks:
@@ -104,11 +135,33 @@ class Run:
         self._restarts = NO_RESTARTS
         self._poll(queries)
 
-    def _start(self, output: QueryOutput, stop: Event) -> StreamingQuery:
-        query = _start(output, stop)
+    def _start_all(self, queries: dict[str, StreamingQuery], stop: Event) -> None:
+        """Start the queries, a few at a time, reporting the batches of those that run already."""
+        waiting = deque(self._outputs)
+        opening: dict[str, OpeningQuery] = {}
+        polled_ms = self._clock.mono_ms()
+        while (waiting or opening) and not stop.is_set():
+            if waiting and len(opening) < self._opened_at_once:
+                output = waiting.popleft()
+                opening[output.name] = OpeningQuery(output, queries)
+            else:
+                stop.wait(START_POLL_S)
+            for name in [name for name, one in opening.items() if not one.is_opening()]:
+                del opening[name]
+                self._note_opened(name, queries[name])
+            if self._clock.mono_ms() - polled_ms >= POLL_S * 1_000:
+                polled_ms = self._clock.mono_ms()
+                self._poll({name: queries[name] for name in queries if name not in opening})
+
+    def _start(self, queries: dict[str, StreamingQuery], output: QueryOutput, stop: Event) -> None:
+        one = OpeningQuery(output, queries)
+        while one.is_opening() and not stop.wait(START_POLL_S):
+            pass
+        self._note_opened(output.name, queries[output.name])
+
+    def _note_opened(self, name: str, query: StreamingQuery) -> None:
         if query.exception() is None:
-            self._opened.add(output.name)
-        return query
+            self._opened.add(name)
 
     def _poll(self, queries: Mapping[str, StreamingQuery]) -> bool:
         """Report new batches to the listeners; whether any query still runs or will."""
@@ -144,7 +197,7 @@ class Run:
             at_ms = self._restart_at_ms.get(output.name)
             if at_ms is not None and self._clock.mono_ms() >= at_ms:
                 del self._restart_at_ms[output.name]
-                queries[output.name] = self._start(output, stop)
+                self._start(queries, output, stop)
 
     def _stop(self, queries: Iterable[StreamingQuery]) -> None:
         """Stop queries between two batches, as far as they finish their batch soon enough.
@@ -214,22 +267,6 @@ def history_path(checkpoint: str) -> Path | None:
     """The path of the history; None when checkpoints are not on a local disk."""
     parts = urlparse(checkpoint)
     return None if parts.scheme not in ("", "file") else Path(parts.path) / HISTORY
-
-
-def _start(output: QueryOutput, stop: Event) -> StreamingQuery:
-    """Start a query and wait until it has opened its sources or has failed.
-
-    Spark starts a Python worker for each source and gives it ten seconds. A small machine may need
-    longer for many at once: hence one query after another, and a retry after a timeout. Nothing is
-    lost by that, as nothing has been read.
-    """
-    for _ in range(START_ATTEMPTS - 1):
-        query = output.start()
-        while query.isActive and _is_starting(query) and not stop.wait(START_POLL_S):
-            pass
-        if WORKER_TIMEOUT not in str(query.exception()):
-            return query
-    return output.start()
 
 
 def _is_starting(query: StreamingQuery) -> bool:

@@ -89,6 +89,7 @@ class Views:
         self.judged: dict[str, DataFrame] = dict(batch or {})
         """The rows of each source: of a topic with those that are refused, and the reason."""
         self.dead_letters: list[DeadLetter] = []
+        self.table_use = file_sources.TableUse()
         for function in FUNCTIONS if batch is None else ():
             spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
         for source in pipeline.sources:

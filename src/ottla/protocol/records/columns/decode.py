@@ -118,7 +118,9 @@ def _headers(gathered: Gathered) -> pa.Array:
     keys = _strings(_bytes_array(headers.keys, total, 0))
     values = _bytes_array(headers.values, total, headers.value_nulls)
     items = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(headers.ends), items, type=HEADERS)
+    # Not `pa.array`: it imports pandas, to ask whether it is given one of its objects.
+    ends = pa.Array.from_buffers(pa.int32(), len(headers.ends), [None, pa.py_buffer(headers.ends)])
+    return pa.ListArray.from_arrays(ends, items, type=HEADERS)
 
 
 def _strings(keys: pa.Array) -> pa.Array:

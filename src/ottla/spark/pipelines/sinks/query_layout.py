@@ -67,6 +67,13 @@ class Member(NamedTuple):
             return None
         return target.bootstrap, tuple(sorted(target.options.items()))
 
+    @property
+    def written_names(self) -> tuple[str, ...]:
+        """Its own name, and that of the letters it writes: should it no longer take them, they go
+        on where they are."""
+        takes = self.letters and self.sink is not None
+        return (self.name, letters_name(self.view)) if takes else (self.name,)
+
 
 class Write(NamedTuple):
     """What is written of a batch in one step, under a name that stays."""
@@ -97,10 +104,16 @@ def layouts(
 
     `is_stateless` tells it of a view, `has_checkpoint` whether a query of this name has begun.
     """
-    found = members(pipeline)
+    places = {
+        name: (query, write)
+        for query, writes in record.items()
+        for write, names in writes.items()
+        for name in names
+    }
+    found = [part for each in members(pipeline) for part in _parts(each, places, has_checkpoint)]
     shareable = shared_sources(pipeline, found, is_stateless)
     taken = {member.name for member in found}
-    begun = {name: query for query, writes in record.items() for name in _names(writes)}
+    begun = {name: query for name, (query, _) in places.items()}
     by_query: dict[str, list[Member]] = {}
     alone: set[str] = set()
     for member in found:
@@ -130,11 +143,36 @@ def layouts(
     return made
 
 
+def check_writes(
+    made: Sequence[QueryLayout], record: Record, unfinished: Callable[[str], int | None]
+) -> None:
+    """UserError where a sink would write a batch again: it was part of another write when its query
+    was killed. `unfinished` tells the batch of a query that will run again."""
+    for layout in made:
+        begun = record.get(layout.name, {})
+        name_of = {name: write for write, names in begun.items() for name in names}
+        moved = [
+            member.name
+            for write in layout.writes
+            for member in write.members
+            if name_of.get(member.name, write.name) != write.name
+        ]
+        batch = unfinished(layout.name) if moved else None
+        if batch is not None:
+            raise UserError(
+                f"{', '.join(moved)}: its brokers or options have changed, or those of a sink that "
+                f"is written with it, and batch {batch} of the query {layout.name} has not ended: "
+                "it may be in the topic already. Run the pipeline once with the settings of "
+                "before (--once), then with the new ones"
+            )
+
+
 def recorded(made: Sequence[QueryLayout]) -> Record:
     """What must be known when the pipeline is started again."""
     return {
         layout.name: {
-            write.name: tuple(member.name for member in write.members) for write in layout.writes
+            write.name: tuple(name for member in write.members for name in member.written_names)
+            for write in layout.writes
         }
         for layout in made
         if layout.is_shared
@@ -162,10 +200,14 @@ def members(pipeline: Pipeline) -> list[Member]:
             del letters[sink.source]
         found.append(Member(sink.name, sink.source, sink, takes, servers or ""))
     found += [
-        Member(f"{view}_dead_letter", view, None, True, servers)
-        for view, servers in letters.items()
+        Member(letters_name(view), view, None, True, servers) for view, servers in letters.items()
     ]
     return found
+
+
+def letters_name(view: str) -> str:
+    """What the dead letters of a view are called among the sinks."""
+    return f"{view}_dead_letter"
 
 
 def takes_letters(sink: Sink, bootstrap: str) -> bool:
@@ -262,8 +304,19 @@ def _views_before(pipeline: Pipeline, step: Step) -> list[str]:
     return [*_source_names(pipeline), *(each.name for each in earlier)]
 
 
-def _names(writes: Mapping[str, tuple[str, ...]]) -> list[str]:
-    return [name for names in writes.values() for name in names]
+def _parts(
+    member: Member,
+    places: Mapping[str, tuple[str, str]],
+    has_checkpoint: Callable[[str], bool],
+) -> list[Member]:
+    """A sink and the letters it takes; they are two where the letters have a place of their own."""
+    letters = letters_name(member.view)
+    if not member.letters or member.sink is None:
+        return [member]
+    if not has_checkpoint(letters) and places.get(letters) in (None, places.get(member.name)):
+        return [member]
+    apart = Member(letters, member.view, None, True, member.bootstrap)
+    return [member._replace(letters=False), apart]
 
 
 def _check_place(member: Member, query: str, source: str | None) -> None:

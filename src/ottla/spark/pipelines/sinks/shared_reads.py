@@ -10,6 +10,7 @@ batch in their own log, files by Spark's list of them. A console may show a batc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -46,10 +47,12 @@ STATELESS: Final = frozenset(
         *("Filter", "Generate", "Join", "Project", "ResolvedHint", "SubqueryAlias", "View"),
         *("ArrowEvalPython", "BatchEvalPython", "EventTimeWatermark", "MapInArrow"),
         *("InMemoryRelation", "LocalRelation", "LogicalRDD", "LogicalRelation"),
-        *("OneRowRelation", "Relation", "StreamingRelation", "StreamingRelationV2"),
+        *("OneRowRelation", "Relation", "RelationV2", "StreamingRelation", "StreamingRelationV2"),
     )
 )
 """Nodes of a plan that keep nothing from one batch to the next, where one stream has a part."""
+NOT_A_NAME: Final = re.compile(r"[\s,\[]")
+"""What ends the name of a node: columns may follow without a space."""
 STREAMS: Final = ("StreamingRelation", "StreamingRelationV2")
 
 WriteBatch: TypeAlias = "Callable[[Views, DataFrame, int], None]"
@@ -62,7 +65,7 @@ def is_stateless(frame: DataFrame) -> bool:
     if jdf is None:  # Spark Connect
         return False
     lines = str(jdf.queryExecution().analyzed().toString()).splitlines()
-    nodes = [words[0].rstrip(",") for line in lines if (words := line.lstrip(" :+-~").split())]
+    nodes = [words[0] for line in lines if (words := NOT_A_NAME.split(line.lstrip(" :+-~"), 1))[0]]
     return STATELESS.issuperset(nodes) and sum(node in STREAMS for node in nodes) == 1
 
 
@@ -78,9 +81,10 @@ def shared_query(pipeline: Pipeline, views: Views, layout: QueryLayout) -> DataS
     def write_batch(batch: DataFrame, number: int) -> None:
         batch.persist()
         try:
-            made = Views(batch.sparkSession, of_batch, batch={source: batch, **kept})
-            for write in writers:
-                write(made, batch, number)
+            with views.table_use.batch():
+                made = Views(batch.sparkSession, of_batch, batch={source: batch, **kept})
+                for write in writers:
+                    write(made, batch, number)
         finally:
             batch.unpersist()
 
