@@ -6,7 +6,8 @@ import resource
 from contextlib import closing
 from pathlib import Path
 
-from ottla.broker.environment import OPEN_FILES_MAX, Environment
+from ottla.broker.descriptors import LOG_FILES_MAX
+from ottla.broker.environment import Environment
 from ottla.log.files import RealDisk
 
 
@@ -18,7 +19,7 @@ def test_half_of_the_descriptors_are_left_to_connections() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
             with closing(Environment.real()) as environment:
                 assert isinstance(environment.disk, RealDisk)
-                assert environment.disk.open_files.limit == min(OPEN_FILES_MAX, allowed // 2)
+                assert environment.disk.open_files.limit == min(LOG_FILES_MAX, allowed // 2)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

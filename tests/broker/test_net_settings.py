@@ -8,10 +8,11 @@ import pytest
 
 from ottla.broker.app import net_limits
 from ottla.config.broker import BrokerConfig
-from ottla.net.limits import UNLIMITED, NetLimits
+from ottla.net.limits import UNLIMITED, DescriptorLimits, NetLimits
 
 GIB = 1 << 30
 NOT_A_SETTING = {
+    "descriptors",
     "listener_max_connections",
     "listener_max_connection_creation_rate",
     "protected_listener",
@@ -26,6 +27,12 @@ def test_the_defaults_agree_but_for_those_that_the_machine_decides() -> None:
     assert limits.reply_memory_bytes == GIB // 4
     same = replace(limits, queued_max_request_bytes=-1, reply_memory_bytes=-1)
     assert same == NetLimits()
+
+
+def test_descriptors_bound_connections_whatever_the_setting_says() -> None:
+    config = BrokerConfig.parse({"max.connections": "5000"})
+    limits = net_limits(config, GIB, DescriptorLimits(100, 10, 5))
+    assert (limits.max_connections, limits.descriptors) == (5000, DescriptorLimits(100, 10, 5))
 
 
 @pytest.mark.spec("NET-39", "NET-40")

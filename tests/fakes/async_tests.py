@@ -8,12 +8,14 @@ time. A test that takes more than an hour of virtual time fails, unless it is ma
 limit: `virtual_limit(seconds)`. Sockets, threads and child processes need real time to pass, so a
 test that uses them is marked `real_loop`: it runs on asyncio's own loop, and pytest-timeout bounds
 it. A parameter `loop_factory` of a test makes the loop that it runs on, in real time as well. Each
-example of a Hypothesis test has a loop of its own.
+example of a Hypothesis test has a loop of its own. A test that is decorated with `played_by` runs
+where the given function runs it: in a simulated cluster, for instance.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
@@ -66,6 +68,26 @@ def _synchronous(function: CoroutineTest, item: pytest.Function) -> Callable[...
             virtual_loop.run(function(**arguments), _limit_s(item))
 
     return run
+
+
+def played_by(
+    play: Callable[..., object], *options: Any, **named: Any
+) -> Callable[[CoroutineTest], Callable[..., None]]:
+    """A coroutine test whose first argument comes from `play`, which runs it; others are pytest's.
+
+    `play(test, *options, **named)` calls `test` with that argument, on a loop of its own.
+    """
+
+    def decorate(test: CoroutineTest) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(**arguments: Any) -> None:
+            play(functools.partial(test, **arguments), *options, **named)
+
+        _, *others = inspect.signature(test).parameters.values()
+        run.__dict__["__signature__"] = inspect.Signature(others)
+        return run
+
+    return decorate
 
 
 def _limit_s(item: pytest.Function) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -16,6 +17,7 @@ from uuid import UUID, uuid5
 
 from ottla.broker.app import TaskStarter
 from ottla.broker.data_plane import Cluster, DataPlane
+from ottla.broker.descriptors import UNLIMITED_SHARES
 from ottla.broker.environment import Environment
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import LogDirectories
@@ -85,7 +87,7 @@ class DataSide:
         self.directories.claim(broker_id, "cluster")
         world = Environment(
             self.clock, dice, disk, lambda _: self.store, self.pool, ring=ring,
-            flush_files=flush_files,
+            descriptors=UNLIMITED_SHARES._replace(flushes=flush_files),
         )  # fmt: skip
         self.data = DataPlane(
             world,
@@ -98,7 +100,7 @@ class DataSide:
             spawn=TaskStarter(tasks),
         )
         self.services = self.data.services
-        self.data.services.appends.on_first_append = None
+        self.data.hosted.on_first_append = None
         self.hosted = self.data.hosted
 
     def _connect(self, broker: BrokerId, _: str) -> FetchLink:
@@ -208,7 +210,7 @@ class DataSide:
         done: asyncio.Future[list[PartitionFetchResult]] = (
             asyncio.get_running_loop().create_future()
         )
-        self.services.reads.fetch(list(wanted), TERMS._replace(**terms), done.set_result)
+        self.services.reads.fetch(list(wanted), replace(TERMS, **terms), done.set_result)
         return done
 
     def start_fetch(self, offset: int, **terms: Any) -> asyncio.Future[list[PartitionFetchResult]]:

@@ -256,3 +256,23 @@ def test_without_a_descriptor_and_a_file_to_close_the_limit_is_named(tmp_path: P
     file.append([b"y"])
     assert disk.read(tmp_path / "a") == b"y"
     assert disk.list(tmp_path) == ["a"]
+
+
+def test_reserved_descriptors_open_files_when_the_process_has_no_other(tmp_path: Path) -> None:
+    disk = RealDisk()
+    disk.open_files.reserve(4)
+    with no_descriptors():
+        for number in range(20):  # those opened with it are closed for the next ones
+            disk.mkdir(tmp_path / f"{number}")
+            disk.open_append(tmp_path / f"{number}" / "log").append([b"x"])
+            disk.replace(tmp_path / f"{number}" / "metadata", b"m")
+            disk.sync_dir(tmp_path)
+        disk.remove_tree(tmp_path / "7")
+        pinned = [disk.open_read(tmp_path / f"{number}" / "log").slice(0, 1) for number in range(4)]
+        with pytest.raises(OutOfDescriptors):
+            disk.read(tmp_path / "5" / "log")
+    assert [part.read() for part in pinned] == [b"x"] * 4
+    disk.open_read(tmp_path / "9" / "log")
+    del pinned
+    with no_descriptors():
+        assert disk.read(tmp_path / "5" / "log") == b"x", "it is kept again"

@@ -7,6 +7,7 @@ import logging
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
@@ -277,6 +278,30 @@ async def test_a_peer_that_does_not_read_is_not_read_from_and_at_the_cap_it_is_c
     assert line.transport.aborted, "over the cap"
     parked.answer(4)
     await a_pass()
+
+
+async def test_the_files_of_a_reply_that_had_to_wait_are_closed_as_they_are_sent(
+    tmp_path: Path,
+) -> None:
+    """Not with their request, when thousands would be closed at once."""
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(100_000))
+    rig, parked = Rig(), Parked()
+    line = rig.connect(parked)
+    line.send(request(0))
+    line.channel.pause_writing()
+    slot = parked.slots.pop(0)
+    part = FakeSlice(path, 0, 100_000)
+    sent = ref(part)
+    slot.reply([struct.pack(">ii", 100_004, 0), part])
+    del part
+    await a_pass()
+    assert sent() is not None
+    line.channel.resume_writing()
+    await a_pass()
+    assert len(line.transport.written) == 100_008
+    assert sent() is None, "though the request is not forgotten yet"
+    assert slot.alive
 
 
 async def test_a_peer_that_reads_again_gets_everything_and_is_read_from_again() -> None:

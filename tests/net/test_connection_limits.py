@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from ottla.net.connection_limits import ConnectionCounts, least_recently_used
-from ottla.net.limits import NetLimits
+from ottla.net.limits import DescriptorLimits, NetLimits
 
 
 class Known(NamedTuple):
@@ -67,3 +67,43 @@ def test_the_idle_connection_of_another_listener_that_was_silent_longest_makes_r
     older, newer = Known("THERE", 3), Known("THERE", 4)
     assert least_recently_used([newer, busy, oldest_here, older], "HERE") is older
     assert least_recently_used([oldest_here, busy], "HERE") is None
+
+
+@pytest.mark.spec("NET-13")
+def test_connections_wait_when_their_share_of_the_descriptors_is_taken() -> None:
+    counts = ConnectionCounts()
+    limits = NetLimits(
+        max_connections=10,
+        descriptors=DescriptorLimits(connections=3, brokers=1),
+        protected_listener="INTERNAL",
+    )
+    counts.add("EXTERNAL", "10.0.0.1")
+    counts.add("EXTERNAL", "10.0.0.1")
+    assert counts.must_wait(limits, "EXTERNAL") is None
+    counts.duplicates += 1  # a connection may have two
+    assert "2 connections are open: too few file descriptors" in (
+        counts.must_wait(limits, "EXTERNAL") or ""
+    )
+    assert counts.full(limits)
+    assert counts.must_wait(limits, "INTERNAL") is None, "brokers have some for themselves"
+    counts.add("INTERNAL", "10.0.0.2")
+    assert counts.must_wait(limits, "INTERNAL") is not None, "but not all"
+    counts.duplicates -= 1
+    counts.remove("EXTERNAL", "10.0.0.1")
+    assert counts.must_wait(limits, "EXTERNAL") is None
+
+
+def test_the_lower_of_the_setting_and_the_descriptors_rules() -> None:
+    counts = ConnectionCounts()
+    counts.add("A", "10.0.0.1")
+    few = DescriptorLimits(connections=1)
+    assert "max.connections (1)" in (
+        counts.must_wait(NetLimits(max_connections=1, descriptors=few), "A") or ""
+    )
+    assert "ulimit -n" in (
+        counts.must_wait(NetLimits(max_connections=2, descriptors=few), "A") or ""
+    )
+    many = DescriptorLimits(connections=2)
+    assert "max.connections (1)" in (
+        counts.must_wait(NetLimits(max_connections=1, descriptors=many), "A") or ""
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.net.channel import Channel
 from ottla.net.limits import NetLimits
 from ottla.net.listener import Listener, RequestSlot
 from tests.fakes.async_tests import LoopFactory
@@ -81,6 +82,30 @@ async def test_large_frames_arrive_whole_in_both_directions(loop_factory: LoopFa
         for _ in range(3):
             client.writer.write(struct.pack(">i", len(body)) + body)
             assert await client.reply() == struct.pack(">i", len(body)) + body
+
+
+@on_every_loop
+@pytest.mark.parametrize("limit", [102_400, -1])
+async def test_a_connection_that_expects_large_replies_gets_a_larger_send_buffer(
+    loop_factory: LoopFactory, limit: int
+) -> None:
+    """Unless the kernel sizes it."""
+
+    def enlarge(frame: memoryview, slot: RequestSlot) -> None:
+        slot.peer.on_large_replies()
+        echo(frame, slot)
+
+    async with serving(enlarge, NetLimits(socket_send_buffer_bytes=limit)) as served:
+        client = await served.client()
+        sizes = []
+        for number in range(2):
+            [channel] = served.network.live
+            assert isinstance(channel, Channel)
+            plain = channel._transport.get_extra_info("socket")
+            sizes.append(plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))
+            client.writer.write(request(number))
+            assert await client.numbers(1) == [number]
+        assert (sizes[1] > sizes[0]) is (limit > 0)
 
 
 class Unread(FakeSlice):

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from ottla.model.metrics import Registry
-from ottla.net.limits import SWEEP_SLICE, SWEEP_SLICE_MS, NetLimits
+from ottla.net.limits import SWEEP_SLICE, SWEEP_SLICE_MS, DescriptorLimits, NetLimits
 from tests.net.frames import request
 from tests.net.rig import SECOND, Parked, Rig, a_pass, echo
 
@@ -62,6 +62,27 @@ async def test_at_the_broker_wide_limit_newcomers_wait_and_those_too_many_are_re
     assert second.replies == [2]
     third.lose()
     assert (rig.network.connection_counts.total, len(rig.network.waiting_connections)) == (1, 0)
+
+
+async def test_without_descriptors_newcomers_wait_few_of_them_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig = Rig(NetLimits(descriptors=DescriptorLimits(connections=1, waiting=2)))
+    with caplog.at_level(logging.WARNING):
+        here, second, third, refused = (rig.connect(echo) for _ in range(4))
+    second.send(request(2))
+    assert second.replies == []
+    assert [line.transport.aborted for line in (here, second, third, refused)] == [
+        False, False, False, True,
+    ]  # fmt: skip
+    [line] = [r.getMessage() for r in caplog.records if "wait: " in r.getMessage()]
+    assert line == (
+        "new connections on listener PLAINTEXT wait: "
+        "1 connections are open: too few file descriptors, see ulimit -n"
+    )
+    here.lose()
+    await a_pass()
+    assert second.replies == [2]
 
 
 @pytest.mark.spec("NET-39", "SEC-09")

@@ -11,8 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from ottla.net.connection_limits import ConnectionCounts
 from ottla.net.limits import NetLimits
-from ottla.net.transports import CopyingTransport, SocketTransport, transport_of, tune
+from ottla.net.transports import (
+    CopyingTransport,
+    SocketTransport,
+    enlarge_send_buffer,
+    transport_of,
+    tune,
+)
 from tests.fakes.file_slice import FakeSlice
 from tests.fakes.transport import MemoryTransport
 
@@ -81,14 +88,15 @@ async def test_a_second_descriptor_is_made_only_when_needed_and_closed_with_the_
 ) -> None:
     ours, _ = pair
 
-    wire = SocketTransport(ours.fileno(), asyncio.get_running_loop())
+    counts = ConnectionCounts()
+    wire = SocketTransport(ours.fileno(), asyncio.get_running_loop(), counts)
     wire.write(b"small replies need none")
-    assert descriptors_of(ours) == 1
+    assert (descriptors_of(ours), counts.duplicates) == (1, 0)
     wire.write_all([b"head"], more=True)
-    assert descriptors_of(ours) == 2
+    assert (descriptors_of(ours), counts.duplicates) == (2, 1)
     wire.call_when_writable(lambda: None)
     wire.close()
-    assert descriptors_of(ours) == 1
+    assert (descriptors_of(ours), counts.duplicates) == (1, 0)
 
 
 @pytest.mark.real_loop
@@ -175,6 +183,15 @@ def test_a_socket_is_tuned_as_the_limits_say() -> None:
         assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (50_000, 100_000)
         assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == system
     tune(MemoryTransport(), NetLimits())
+
+
+def test_a_send_buffer_is_enlarged_and_never_reduced() -> None:
+    with socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 50_000)
+        for size, least in ((150_000, 150_000), (20_000, 150_000)):
+            enlarge_send_buffer(Carried(plain), size)
+            assert plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= least
+    enlarge_send_buffer(MemoryTransport(), 150_000)
 
 
 class Sized(socket.socket):

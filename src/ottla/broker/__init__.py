@@ -15,5 +15,6 @@
 - `identity`                 broker id, cluster id and log directory ids
 - `log_tasks`                opening and closing every log, in parallel
 - `metrics_server`           metrics over HTTP
+- `descriptors`              the share of each part of the process's file descriptors
 - `memory`                   the memory limit, and the share of each part that clients can grow
 """

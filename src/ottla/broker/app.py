@@ -40,7 +40,7 @@ from ottla.metadata.cache import MetadataCache
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
 from ottla.model.metrics import Registry
-from ottla.net.limits import NetLimits
+from ottla.net.limits import NO_DESCRIPTOR_LIMITS, DescriptorLimits, NetLimits
 from ottla.net.network import Network
 from ottla.net.request_metrics import RequestMetrics
 from ottla.security.authorizer import Authorizer
@@ -48,7 +48,9 @@ from ottla.shared_state.registration import EXPIRY_MARGIN_MS
 from ottla.store.nodes import EndpointNode
 
 
-def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
+def net_limits(
+    config: BrokerConfig, machine_bytes: int, descriptors: DescriptorLimits = NO_DESCRIPTOR_LIMITS
+) -> NetLimits:
     """`machine_bytes`: the memory that limits without a setting are derived from."""
     memory = memory_shares(config, machine_bytes)
     listeners = Listeners.of(config)
@@ -70,6 +72,7 @@ def net_limits(config: BrokerConfig, machine_bytes: int) -> NetLimits:
         max_connection_creation_rate=config.max_connection_creation_rate,
         listener_max_connection_creation_rate=config.of_listeners.max_connection_creation_rate,
         quota_windows=Windows(config.quota_window_num, config.quota_window_size_seconds * 1_000),
+        descriptors=descriptors,
         protected_listener=listeners.inter_broker if len(listeners.bound) > 1 else None,
     )
 
@@ -182,6 +185,7 @@ class App:
         )  # fmt: skip
         stack.push_async_callback(data.close)
         await data.load()
+        await retry_store_reads(data.prepare_to_lead, environment.clock, config)
         access = ClusterAccess(links, store, control.shared.producer_ids.next)
         coordination = Coordinators(environment, self.dynamic, data, access, spawn)
         services = Services(
@@ -244,15 +248,15 @@ class App:
 
     def _network(self, control: ControlPlane) -> Network:
         names = {key: api.name for key, api in BY_KEY.items()}
-        memory_bytes = self._environment.memory_bytes
+        machine = (self._environment.memory_bytes, self._environment.descriptors.net)
         network = Network(
-            net_limits(self.config, memory_bytes),
+            net_limits(self.config, *machine),
             self._environment.clock,
             RequestMetrics(self.registry, names, self._environment.clock),
             self._environment.pool,
         )
         network.waiting_connections.rate_of_address = control.quotas.connection_rate
-        self.dynamic.on_broker(lambda _, config: network.apply(net_limits(config, memory_bytes)))
+        self.dynamic.on_broker(lambda _, config: network.apply(net_limits(config, *machine)))
         return network
 
     async def _register(

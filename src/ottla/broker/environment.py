@@ -15,12 +15,13 @@ from resource import RLIMIT_NOFILE, getrlimit
 from socket import getfqdn
 from typing import Final
 
+from ottla.broker.descriptors import UNLIMITED_SHARES, DescriptorShares, descriptor_shares
 from ottla.broker.memory import memory_bytes
 from ottla.config.broker import BrokerConfig
 from ottla.log.files import Disk, RealDisk
 from ottla.log.io_uring import SyncRing
 from ottla.model.clock import Clock, SystemClock
-from ottla.replica.flush_loop import FILES_AT_ONCE, Ring
+from ottla.replica.flush_loop import Ring
 from ottla.shared_state.zookeeper_access import zookeeper_store
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.port import Store
@@ -28,8 +29,6 @@ from ottla.store.port import Store
 POOL_THREADS: Final = 4
 """For work that may block: fsync, recompression, compaction, cold reads, large decisions of the
 controller."""
-OPEN_FILES_MAX: Final = 2_000
-"""Log files kept open, at most half of what the system allows: connections need the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,10 @@ class Environment:
     """For nonces and secrets: nobody may guess them."""
     ring: Ring | None = None
     """io_uring, which syncs files without a thread; None where the system has none."""
-    flush_files: int = FILES_AT_ONCE
-    """Files that flushes hold open at a time."""
     memory_bytes: int = 8 << 30
     """Memory the process may use; limits without a setting are derived from it."""
+    descriptors: DescriptorShares = UNLIMITED_SHARES
+    """File descriptors that each part may take."""
 
     def close(self) -> None:
         """Stop the threads after the work they have begun."""
@@ -60,18 +59,22 @@ class Environment:
             self.pool.shutdown()
         if self.ring is not None:
             self.ring.close()
+        if isinstance(self.disk, RealDisk):
+            self.disk.open_files.reserve(0)
 
     @classmethod
     def real(cls) -> Environment:
-        descriptors, _ = getrlimit(RLIMIT_NOFILE)
+        descriptors = descriptor_shares(getrlimit(RLIMIT_NOFILE)[0])
+        disk = RealDisk(descriptors.log_files)
+        disk.open_files.reserve(descriptors.reserve)
         return cls(
             clock=SystemClock(),
             dice=Random(),
-            disk=RealDisk(min(OPEN_FILES_MAX, descriptors // 2)),
+            disk=disk,
             open_store=EmbeddedStore.at,
             pool=ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="ottla"),
             host_name=getfqdn,
             ring=SyncRing.open(),
-            flush_files=min(FILES_AT_ONCE, descriptors // 8),
             memory_bytes=memory_bytes(),
+            descriptors=descriptors,
         )

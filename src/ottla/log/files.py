@@ -19,8 +19,9 @@ Order of durability, relied on by recovery and tested with a disk that forgets:
 At most `limit` descriptors are open (10,000 partitions have 30,000 files): a file reopens itself
 on use, and one that was not used lately is closed. A `FileSlice` keeps its descriptor open for as
 long as it is referred to, so neither eviction nor deletion breaks a reply that is being sent.
-When the process has no descriptor left for a file, some that are held are closed and it is tried
-once more: `OutOfDescriptors` then, which says nothing about the disk.
+When the process has no descriptor left for a file, some that are held are closed, and those that
+are kept for this (`OpenFiles.reserve`); then it is tried once more. `OutOfDescriptors` says nothing
+about the disk.
 """
 
 from __future__ import annotations
@@ -155,14 +156,31 @@ class Handle:
 class OpenFiles:
     """The files that hold a descriptor; the one that was used least lately gives way."""
 
-    __slots__ = ("_held", "limit")
+    __slots__ = ("_held", "_reserve", "_reserve_size", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._held: OrderedDict[RealFile, None] = OrderedDict()
+        self._reserve: list[Handle] = []
+        self._reserve_size = 0
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def reserve(self, count: int) -> None:
+        """Keep so many descriptors for when the process has no other: replies that are being sent
+        may hold all the rest, and a log that cannot be made or deleted takes its replica offline.
+        """
+        self._reserve_size = count
+        del self._reserve[count:]
+        self._refill_reserve()
+
+    def _refill_reserve(self) -> None:
+        try:
+            while len(self._reserve) < self._reserve_size:
+                self._reserve.append(Handle(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)))
+        except OSError:
+            return  # none is free: later
 
     def hold(self, file: RealFile) -> None:
         """Second chance: a file used since it was last looked at goes to the back of the row.
@@ -178,6 +196,8 @@ class OpenFiles:
                 oldest.handle = None
         file.used = False
         self._held[file] = None
+        if len(self._reserve) < self._reserve_size:
+            self._refill_reserve()
 
     def drop(self, file: RealFile) -> None:
         self._held.pop(file, None)
@@ -190,12 +210,15 @@ class OpenFiles:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
         self._close_some()
+        self._reserve.clear()
         try:
             return work()
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
             raise OutOfDescriptors.of(error) from None
+        finally:
+            self._refill_reserve()
 
     def _close_some(self) -> None:
         for _ in range(CLOSED_AT_ONCE):

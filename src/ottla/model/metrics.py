@@ -86,6 +86,7 @@ class Registry:
         self._families: dict[str, Family] = {}
         self._by_label: dict[tuple[str, str], dict[tuple[str, Labels], None]] = {}
         """For each label and value, the metrics that carry it, so that they can be dropped."""
+        self._updates: list[Callable[[], None]] = []
 
     def counter(self, name: str, doc: str, **labels: str) -> Counter:
         metric = self._get_or_create(name, doc, labels, Counter)
@@ -117,7 +118,13 @@ class Registry:
                 del self._families[name].metrics[key]
                 self._unlist(name, key)
 
+    def before_read(self, update: Callable[[], None]) -> None:
+        """Call this before metrics are read: it updates those of a hot path from its own sums."""
+        self._updates.append(update)
+
     def families(self) -> Iterator[Family]:
+        for update in self._updates:
+            update()
         return iter(sorted(self._families.values(), key=lambda family: family.name))
 
     def _family(self, name: str, doc: str) -> Family:

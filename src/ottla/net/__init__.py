@@ -1,6 +1,7 @@
 """The network: frames in, replies out, in order, bounded. It does not interpret them.
 
-- `listener`            one endpoint: accepts connections, stops gracefully
+- `listener`            one endpoint: opens, stops gracefully
+- `acceptor`            takes new connections, a few in each pass of the loop
 - `channel`             one accepted connection on the event loop
 - `connection`          requests in order, replies in order, in-flight limit (pure)
 - `request_slot`        one request's place among the replies; the peer that sent it

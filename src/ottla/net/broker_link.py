@@ -72,6 +72,7 @@ class BrokerLink:
         self.address = f"{host}:{port}"
         self.versions = SupportedVersions()
         """Of the current connection, or of the last one."""
+        self._newest: dict[int, int] = {}  # of each API, found in `versions`
         self.client_id = client_id
         self._login = login
         self._correlation_id = 0
@@ -81,11 +82,15 @@ class BrokerLink:
 
     async def version(self, key: int) -> int:
         """The newest version of an API that both brokers support; connects if necessary."""
-        with _as_connection_error():
-            await self._connection.connect()
-        version = self.versions.newest_common(key)
+        if not self._connection.is_ready:
+            with _as_connection_error():
+                await self._connection.connect()
+        version = self._newest.get(key)
         if version is None:
-            raise ConnectionError(f"no common version of api {key} with {self.address}")
+            version = self.versions.newest_common(key)
+            if version is None:
+                raise ConnectionError(f"no common version of api {key} with {self.address}")
+            self._newest[key] = version
         return version
 
     async def ask(self, key: int, fields: Fields, timeout_ms: int) -> LinkReply:
@@ -126,6 +131,7 @@ class BrokerLink:
 
     async def _handshake(self, ask: Ask) -> int:
         self.versions = await request_versions(ask, self.next_id, self.client_id, self.address)
+        self._newest.clear()
         return 0 if self._login is None else await self._login(self, ask)
 
     def next_id(self) -> int:

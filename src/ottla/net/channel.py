@@ -23,6 +23,7 @@ from ottla.net.frame_reader import FrameReader
 from ottla.net.limits import (
     CONTENDED_BYTES_PER_MS,
     CONTENDED_GRACE_MS,
+    LARGE_REPLIES_BYTES,
     MEMORY_WAIT_MAX_MS,
     SLOWEST_BYTES_PER_MS,
     STALL_GRACE_MS,
@@ -32,8 +33,8 @@ from ottla.net.limits import (
 )
 from ottla.net.network import Network
 from ottla.net.reply_writer import ReplyWriter
-from ottla.net.request_slot import Answer, Part, Peer, RequestSlot
-from ottla.net.transports import CopyingTransport, transport_of, tune
+from ottla.net.request_slot import NO_BYTES, Answer, Part, Peer, RequestSlot
+from ottla.net.transports import CopyingTransport, enlarge_send_buffer, transport_of
 from ottla.net.waiting_connections import AdmissionDecision
 
 MS: int = 1_000_000  # nanoseconds
@@ -70,6 +71,7 @@ class Channel(asyncio.BufferedProtocol):
         "_control",
         "_dirty",
         "_draining",
+        "_enlarged",
         "_network",
         "_partial_ns",
         "_paused",
@@ -107,6 +109,7 @@ class Channel(asyncio.BufferedProtocol):
         self._paused = False  # not read from
         self._dirty = False  # has replies to flush
         self._closing = False  # closes when everything is sent
+        self._enlarged = False  # its send buffer is
         self._draining = False  # closes when everything is answered and sent
         self._throttling: asyncio.TimerHandle | None = None  # ends when the client may continue
         # What is not fully sent: the writer's count when it will be, when it began, whose it is.
@@ -125,10 +128,11 @@ class Channel(asyncio.BufferedProtocol):
         self.connection.wake = self._on_wake
         self.connection.on_waiting_bytes = self._note_replies
         self.connection.on_throttled = self._on_throttled
+        self.peer.on_large_replies = self._expect_large_replies
         if context.login is not None:
             self.connection.begin_login(context.login(self.connection))
-        tune(transport, network.limits)
-        self._sender = transport_of(transport, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._sender = transport_of(transport, loop, network.connection_counts)
         self._writer = ReplyWriter(self._sender, self._on_progress, network.run_blocking)
         self.active_ns = network.clock.mono_ns()
         if network.admit(self) is not AdmissionDecision.NOW:
@@ -196,7 +200,7 @@ class Channel(asyncio.BufferedProtocol):
     @property
     def idle(self) -> bool:
         """No request is unanswered and no reply unsent."""
-        return not self.connection.inflight and not self.unsent
+        return not (self.connection.inflight or self._dirty or self.unsent)
 
     def turn(self) -> None:
         """Its turn in the run queue has come."""
@@ -339,6 +343,8 @@ class Channel(asyncio.BufferedProtocol):
             return now_ns
         if not self.unsent:
             self._progress_ns = now_ns
+        for slot in slots:
+            slot.parts = NO_BYTES  # each file is closed when it is sent, not all at the end
         self.unsent.append((writer.promised, flush_ns, slots))
         self._note_replies()
         if writer.unsent_bytes > UNSENT_MAX_BYTES and len(self.unsent) > 1:
@@ -374,6 +380,13 @@ class Channel(asyncio.BufferedProtocol):
         if not isinstance(error, ConnectionError):  # peers may go, files may not
             self._network.error_log.closed(self.peer, f"cannot send reply: {error}")
         self._abort()
+
+    def _expect_large_replies(self) -> None:
+        if self._enlarged:
+            return
+        self._enlarged = True
+        if self._network.limits.socket_send_buffer_bytes > 0:  # else the kernel sizes it
+            enlarge_send_buffer(self._transport, LARGE_REPLIES_BYTES)
 
     def _on_wake(self) -> None:
         if not self._dirty:

@@ -28,7 +28,7 @@ from ottla.net.limits import (
     UNSTARTED_MAX,
     NetLimits,
 )
-from ottla.net.request_slot import NO_BYTES, Answer, Peer, RequestSlot
+from ottla.net.request_slot import BYTES, NO_BYTES, Answer, Peer, RequestSlot
 
 log = logging.getLogger(__name__)
 
@@ -257,9 +257,7 @@ class Connection:
 
 def _memory_of(slot: RequestSlot) -> int:
     """Bytes of an answer that are in memory; those of files are not."""
-    return sum(
-        len(part) for part in slot.parts or () if isinstance(part, bytes | bytearray | memoryview)
-    )
+    return sum(len(part) for part in slot.parts or () if isinstance(part, BYTES))
 
 
 def _ignore() -> None:

@@ -20,6 +20,8 @@ class ConnectionCounts:
         self._addresses: Counter[str] = Counter()
         self._listeners: Counter[str] = Counter()
         self.total = 0
+        self.duplicates = 0
+        """Descriptors of connections that have a second one, see `transports`."""
 
     def refusal(self, limits: NetLimits, address: str) -> str | None:
         """Why one more connection from this address must be refused, if it must."""
@@ -33,13 +35,25 @@ class ConnectionCounts:
         most = limits.connections_to(listener)
         if self._listeners[listener] >= most:
             return f"too many connections on listener {listener}: max.connections ({most}) reached"
-        if self.full(limits) and listener != limits.protected_listener:
+        of_brokers = listener == limits.protected_listener
+        if self.total >= limits.max_connections and not of_brokers:
             return f"too many connections: max.connections ({limits.max_connections}) reached"
+        more = limits.descriptors.brokers if of_brokers else 0
+        if self.descriptors >= limits.descriptors.connections + more:
+            return f"{self.total} connections are open: too few file descriptors, see ulimit -n"
         return None
 
     def full(self, limits: NetLimits) -> bool:
-        """Whether max.connections is reached."""
-        return self.total >= limits.max_connections
+        """Whether max.connections is reached, or the descriptors for connections are taken."""
+        return (
+            self.total >= limits.max_connections
+            or self.descriptors >= limits.descriptors.connections
+        )
+
+    @property
+    def descriptors(self) -> int:
+        """Taken by connections."""
+        return self.total + self.duplicates
 
     def add(self, listener: str, address: str) -> None:
         self._addresses[address] += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, MonoMs
 from ottla.net.request_slot import Peer
 
 HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
@@ -41,6 +41,7 @@ def escaped(text: str, longest: int = LONGEST) -> str:
 log = logging.getLogger(__name__)
 
 WINDOW_MS: Final = 10_000
+WAITING_EVERY_MS: Final = 60_000
 LINES_PER_WINDOW: Final = 10
 
 
@@ -52,6 +53,14 @@ class PeerErrorLog:
         self._window = -1
         self._written = 0
         self._suppressed = 0
+        self._waiting_ms: MonoMs | None = None  # when it was last logged
+
+    def waiting(self, listener: str, reason: str) -> None:
+        """Log that new connections wait, and why; once a minute at most."""
+        now_ms = self._clock.mono_ms()
+        if self._waiting_ms is None or now_ms - self._waiting_ms >= WAITING_EVERY_MS:
+            self._waiting_ms = now_ms
+            log.warning("new connections on listener %s wait: %s", listener, reason)
 
     def closed(self, peer: Peer, reason: str) -> None:
         """Log that the connection of `peer` was closed, and why."""

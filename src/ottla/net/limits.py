@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.delay.rates import KAFKAS_WINDOWS, Windows
 
@@ -35,6 +35,10 @@ UNSENT_STEP_BYTES: Final = 64 << 10
 SEND_TURN_BYTES: Final = 4 << 20
 """How much is sent to one connection before others get their turn."""
 
+LARGE_REPLIES_BYTES: Final = 1 << 20
+"""The send buffer of a connection to a follower: a reply of a megabyte leaves in one call and not
+in ten, each with a wait for the other side (benchmarks/cluster.py)."""
+
 STALL_GRACE_MS: Final = 30_000
 """How long a started frame may take, before the time its size earns it."""
 
@@ -54,6 +58,19 @@ SWEEP_MS: Final = 1_000
 SWEEP_SLICE: Final = 256
 SWEEP_SLICE_MS: Final = 50
 """Connections checked at once, and the pause before the next ones, so that replies go first."""
+
+
+class DescriptorLimits(NamedTuple):
+    """What the process has file descriptors for, whatever the settings allow."""
+
+    connections: int = UNLIMITED
+    waiting: int = UNLIMITED
+    """New connections that wait, of all listeners."""
+    brokers: int = 0
+    """Connections on the inter-broker listener beyond `connections`."""
+
+
+NO_DESCRIPTOR_LIMITS: Final = DescriptorLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +96,7 @@ class NetLimits:
     listener_max_connection_creation_rate: Mapping[str, int] = field(default_factory=dict)
     quota_windows: Windows = KAFKAS_WINDOWS
     """Over which rates of new connections are measured."""
+    descriptors: DescriptorLimits = NO_DESCRIPTOR_LIMITS
     protected_listener: str | None = None
     """The inter-broker listener: max.connections and the broker's rate do not apply to it."""
 

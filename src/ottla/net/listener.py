@@ -7,14 +7,17 @@ Never: reads or writes on a connection.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
+from ottla.net.acceptor import Acceptor
 from ottla.net.channel import Channel, ChannelContext, TlsServer
 from ottla.net.connection import Connection, Login
 from ottla.net.network import Network
 from ottla.net.request_slot import Answer, FileSlice, Part, Peer, RequestSlot
 from ottla.net.tls.connection import TlsConnection
+from ottla.net.transports import tune_socket
 
 __all__ = ["Answer", "Endpoint", "FileSlice", "Listener", "Part", "Peer", "RequestSlot"]
 
@@ -33,10 +36,6 @@ class Endpoint(Protocol):
 
     @property
     def protocol(self) -> str: ...
-
-
-ACCEPT_PASSES: Final = 3
-"""Passes of the loop from a socket that was accepted to a connection that can be told to close."""
 
 
 class Listener:
@@ -58,6 +57,7 @@ class Listener:
             endpoint.name, str(endpoint.protocol), answer, control_plane, tls, login
         )
         self._server: asyncio.AbstractServer | None = None
+        self._acceptors: list[Acceptor] = []
 
     @property
     def connection_count(self) -> int:
@@ -73,12 +73,9 @@ class Listener:
         """Take the address, so that others can be told of it; nobody can connect yet."""
         network = self._network
         host = self.endpoint.host or ("0.0.0.0" if self.endpoint.port == 0 else None)
+        make = self._channel if self._context.tls is None else self._tls_channel
         self._server = await asyncio.get_running_loop().create_server(
-            self._channel if self._context.tls is None else self._tls_channel,
-            host,
-            self.endpoint.port,
-            backlog=network.limits.socket_listen_backlog_size,
-            start_serving=False,
+            make, host, self.endpoint.port, start_serving=False
         )
         network.on_listener_opened()
         network.metrics.registry.gauge(
@@ -89,7 +86,11 @@ class Listener:
         )
         network.refused_counter(self.endpoint.name)  # shown as 0 from the start
         sockets = getattr(self._server, "sockets", ())
+        self._acceptors = [Acceptor(each.fileno(), make, self._prepare) for each in sockets]
         return int(sockets[0].getsockname()[1]) if sockets else self.endpoint.port
+
+    def _prepare(self, accepted: socket.socket) -> None:
+        tune_socket(accepted, self._network.limits)
 
     def _channel(self) -> Channel:
         return Channel(self._network, self._context)
@@ -99,20 +100,25 @@ class Listener:
         assert tls is not None
         return TlsConnection(
             self._channel(), tls.session, room=network.tls.room, run=network.tls.run,
-            is_server=True,
+            is_server=True, counts=network.connection_counts,
         )  # fmt: skip
 
     async def serve(self) -> None:
         """Accept connections from now on."""
         assert self._server is not None, "call bind() before serve()"
-        await self._server.start_serving()
+        for acceptor in self._acceptors:
+            acceptor.start(self._network.limits.socket_listen_backlog_size)
+        if not self._acceptors:  # a simulated network
+            await self._server.start_serving()
 
     async def stop(self, drain_ms: int) -> None:
         """Accept nothing more, answer what was started within `drain_ms`, close everything."""
         server, self._server = self._server, None
         if server is None:
             return
-        await _accept_no_more(server)
+        for acceptor in self._acceptors:
+            await acceptor.stop()
+        server.close()
         name = self.endpoint.name
         self._network.waiting_connections.close_waiting(name, f"listener {name} is closed")
         for live in self._network.connections_of(name):
@@ -125,16 +131,3 @@ class Listener:
                 live.evict(f"listener {name} stops; not finished within {drain_ms} ms")
             await self._network.wait_until_empty(name)
         self._network.on_listener_closed()
-
-
-async def _accept_no_more(server: asyncio.AbstractServer) -> None:
-    """Close it, but only after every socket it has accepted has become a connection.
-
-    asyncio forgets one that it was about to make a connection of, and leaves its socket open.
-    """
-    loop = asyncio.get_running_loop()
-    for listening in getattr(server, "sockets", ()):
-        loop.remove_reader(listening.fileno())
-    for _ in range(ACCEPT_PASSES):
-        await asyncio.sleep(0)
-    server.close()

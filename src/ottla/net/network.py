@@ -151,10 +151,14 @@ class Network:
             oldest = least_recently_used(self.live, connection.listener_name) if full else None
             if oldest is not None:
                 oldest.evict(
-                    f"max.connections ({self.limits.max_connections}) reached: "
-                    "closing the least recently used connection"
+                    "closing the least recently used connection for one of a broker: "
+                    "max.connections or the limit of file descriptors is reached"
                 )
         elif admission.decision is AdmissionDecision.LATER:
+            listener = connection.listener_name
+            reason = self.connection_counts.must_wait(self.limits, listener)
+            if reason is not None:
+                self.error_log.waiting(listener, reason)
             self._admit_waiting()
         else:
             self._refuse(connection, admission)
@@ -164,7 +168,8 @@ class Network:
         """Close it now, or a little later if it came too early."""
         self.error_log.closed(connection.peer, admission.reason)
         self.refused_counter(connection.listener_name).value += 1
-        if admission.decision is AdmissionDecision.NEVER or len(self._throttled) >= THROTTLED_MAX:
+        delayed_max = min(THROTTLED_MAX, self.limits.descriptors.waiting)
+        if admission.decision is AdmissionDecision.NEVER or len(self._throttled) >= delayed_max:
             connection.refuse()
         else:
             self._throttled.add(connection)

@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from ottla.net.limits import SEND_TURN_BYTES
-from ottla.net.request_slot import Bytes, FileSlice, Part
+from ottla.net.request_slot import BYTES, Bytes, FileSlice, Part
 
-BYTES: Final = frozenset({bytes, bytearray, memoryview})
 BUFFERS_MAX: Final = 512  # of one system call; the kernel's own limit is 1024
 JOIN_MAX_BYTES: Final = 64 << 10
 MERGE_PARTS: Final = 512  # merged in one turn: 2 ms, if each is a file to be read
@@ -122,12 +121,12 @@ class ReplyWriter:
         """Merge and send these later, in turns."""
         self.promised += sum(map(_size, parts))
         self.unsent_bytes += _bytes_in_memory(parts)
-        self._unmerged.extend(part for part in parts if _size(part))
+        self._unmerged.extend(parts)
 
     def _merge_some(self) -> None:
         unmerged = self._unmerged
         parts = [unmerged.popleft() for _ in range(min(MERGE_PARTS, len(unmerged)))]
-        merged = _merged(parts)
+        merged = _merged([part for part in parts if _size(part)])
         self.unsent_bytes += _bytes_in_memory(merged) - _bytes_in_memory(parts)
         self._pending.extend(merged)
 
@@ -221,11 +220,11 @@ def _ignore() -> None:
 
 
 def _size(part: Part) -> int:
-    return len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size
+    return len(part) if isinstance(part, BYTES) else part.size
 
 
 def _bytes_in_memory(parts: Sequence[Part]) -> int:
-    return sum(len(part) for part in parts if isinstance(part, bytes | bytearray | memoryview))
+    return sum(len(part) for part in parts if isinstance(part, BYTES))
 
 
 def _merged(parts: Sequence[Part]) -> Sequence[Part]:
@@ -254,7 +253,7 @@ def _merged(parts: Sequence[Part]) -> Sequence[Part]:
 
 def _small_file(part: Part) -> bytes | None:
     """What is in a file too small to be worth `sendfile`, unless that would wait for the disk."""
-    if isinstance(part, bytes | bytearray | memoryview) or part.size > SMALL_FILE_BYTES:
+    if isinstance(part, BYTES) or part.size > SMALL_FILE_BYTES:
         return None
     if not part.is_cached():
         return None

@@ -21,7 +21,8 @@ from ottla.net.request_slot import RequestSlot
 GROUP: Final = "kafka_network_requestmetrics"
 UNKNOWN: Final = "Unknown"
 NS_PER_MS: Final = 1e6
-QUICK_NS: Final = int(BUCKETS_MS[0] * NS_PER_MS)  # the bound of the first bucket
+BUCKETS_NS: Final = tuple(round(bound * NS_PER_MS) for bound in BUCKETS_MS)
+QUICK_NS: Final = BUCKETS_NS[0]
 
 STAGES: Final = {
     "request_queue_time_ms": "Waiting to be started.",
@@ -34,22 +35,59 @@ STAGES: Final = {
 
 
 class ApiTimes:
-    """The metrics of one kind of request; `stages` in the order of `STAGES`."""
+    """The metrics of one kind of request.
 
-    __slots__ = ("requests", "stages")
+    Counted are the requests, the sums of their timestamps, and for each stage those that were not
+    quick. The histograms follow from these when they are read: a stage's sum is the difference of
+    two sums of timestamps, and its first bucket has whatever is in no other.
+    """
+
+    __slots__ = (
+        "_stages",
+        "count",
+        "done_ns",
+        "flush_ns",
+        "local_ns",
+        "received_ns",
+        "sent_ns",
+        "started_ns",
+    )
 
     def __init__(self, registry: Registry, request: str) -> None:
-        self.stages: tuple[Histogram, ...] = tuple(
+        self.count = 0
+        self.received_ns = self.started_ns = self.local_ns = 0
+        self.done_ns = self.flush_ns = self.sent_ns = 0
+        self._stages: tuple[Histogram, ...] = tuple(
             registry.histogram(f"{GROUP}_{name}", doc, request=request)
             for name, doc in STAGES.items()
         )
-        self.requests: Counter = registry.counter(
-            f"{GROUP}_requests_total", "Requests answered.", request=request
+        registry.tally(
+            f"{GROUP}_requests_total", "Requests answered.", lambda: self.count, request=request
         )
+        registry.before_read(self._update)
+
+    def count_slow(self, *parts_ns: int) -> None:
+        """The stages of one request, in the order of `STAGES`; at least one was not quick."""
+        for stage, ns in zip(self._stages, parts_ns, strict=True):
+            if ns > QUICK_NS:
+                stage.counts[bisect_left(BUCKETS_NS, ns)] += 1
+
+    def _update(self) -> None:
+        sums_ns = (
+            self.started_ns - self.received_ns,
+            self.local_ns - self.started_ns,
+            self.done_ns - self.local_ns,
+            self.flush_ns - self.done_ns,
+            self.sent_ns - self.flush_ns,
+            self.sent_ns - self.received_ns,
+        )
+        for stage, ns in zip(self._stages, sums_ns, strict=True):
+            stage.total = ns / NS_PER_MS
+            stage.counts[0] = self.count - sum(stage.counts[1:])
 
 
 class RequestMetrics:
-    """Records requests whose replies have left. Hot: benchmarks/net.py."""
+    """Records requests whose replies have left. Hot: benchmarks/instructions.py."""
 
     def __init__(self, registry: Registry, names: Mapping[int, str], clock: Clock) -> None:
         self.registry = registry
@@ -60,57 +98,23 @@ class RequestMetrics:
 
     def record(self, slots: Sequence[RequestSlot], flush_ns: int, sent_ns: int) -> None:
         """The replies of `slots` began to leave at `flush_ns` and were gone at `sent_ns`."""
-        key = slots[0].api
         for slot in slots:
-            if slot.api != key:
-                for single in slots:
-                    self._record_alike((single,), flush_ns, sent_ns)
-                return
-        self._record_alike(slots, flush_ns, sent_ns)
-
-    def _record_alike(self, slots: Sequence[RequestSlot], flush_ns: int, sent_ns: int) -> None:
-        """Requests of one kind. Stages that were quick go into the first bucket all together.
-
-        The whole may take longer than each of its stages: a few requests that came in one piece
-        wait for each other.
-        """
-        key = slots[0].api
-        api = self._apis.get(key) or self._api(key)
-        api.requests.value += len(slots)
-        *_, total = api.stages
-        send_ns = sent_ns - flush_ns
-        quick = long_in_all = queue_ns = local_ns = remote_ns = wait_ns = total_ns = 0
-        for slot in slots:
-            received, started, worked, done = (
+            api = self._apis.get(slot.api) or self._api(slot.api)
+            received, started, local, done = (
                 slot.received_ns, slot.started_ns, slot.local_ns, slot.done_ns,
             )  # fmt: skip
-            queued, local, remote, waited, whole = (
-                started - received, worked - started, done - worked, flush_ns - done,
-                sent_ns - received,
-            )  # fmt: skip
-            if whole > QUICK_NS:
-                if max(queued, local, remote, waited, send_ns) > QUICK_NS:
-                    parts = (queued, local, remote, waited, send_ns, whole)
-                    for stage, ns in zip(api.stages, parts, strict=True):
-                        ms = ns / NS_PER_MS
-                        stage.counts[0 if ns <= QUICK_NS else bisect_left(BUCKETS_MS, ms)] += 1
-                        stage.total += ms
-                    continue
-                total.observe(whole / NS_PER_MS)
-                long_in_all += 1
-            else:
-                total_ns += whole
-            quick += 1
-            queue_ns += queued
-            local_ns += local
-            remote_ns += remote
-            wait_ns += waited
-        if quick:
-            sums = (queue_ns, local_ns, remote_ns, wait_ns, send_ns * quick, total_ns)
-            for stage, ns in zip(api.stages, sums, strict=True):
-                stage.counts[0] += quick
-                stage.total += ns / NS_PER_MS
-            total.counts[0] -= long_in_all
+            api.count += 1
+            api.received_ns += received
+            api.started_ns += started
+            api.local_ns += local
+            api.done_ns += done
+            api.flush_ns += flush_ns
+            api.sent_ns += sent_ns
+            if sent_ns - received > QUICK_NS:
+                api.count_slow(
+                    started - received, local - started, done - local,
+                    flush_ns - done, sent_ns - flush_ns, sent_ns - received,
+                )  # fmt: skip
 
     def authentication_counter(self, listener: str, outcome: str) -> Counter:
         return self.registry.counter(

@@ -13,6 +13,8 @@ from typing import Final, Protocol, TypeAlias
 from ottla.net.limits import UNSTARTED_MAX
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
+BYTES: Final = (bytes, bytearray, memoryview)
+"""The same for `isinstance`: a union would be built anew in each call."""
 
 
 class FileSlice(Protocol):
@@ -59,6 +61,7 @@ class Peer:
         "large",
         "listener",
         "login",
+        "on_large_replies",
         "on_room",
         "port",
         "principal",
@@ -85,6 +88,7 @@ class Peer:
         self.versions: dict[int, int] = {}  # of each API it has called, the version it speaks
         self.large: asyncio.Event | None = None  # of the request that others must not overtake now
         self.unstarted = 0  # requests handed to tasks that have not begun
+        self.on_large_replies: Callable[[], None] = _ignore  # it will be sent megabytes at a time
         self.on_room: Callable[[], None] = _ignore  # there were too many of those, and no longer
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from ottla.net.limits import NetLimits
 from ottla.net.reply_writer import FILE_TOO_SHORT, Transport
@@ -27,7 +27,17 @@ LOCAL: Final = ("127.", "::1", "::ffff:127.")
 MORE: Final = getattr(socket, "MSG_MORE", 0)  # Linux; elsewhere only packets are smaller
 
 
-def transport_of(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> Transport:
+class DescriptorCount(Protocol):
+    """Of connections that have a second descriptor."""
+
+    duplicates: int
+
+
+def transport_of(
+    transport: asyncio.Transport,
+    loop: asyncio.AbstractEventLoop,
+    counts: DescriptorCount | None = None,
+) -> Transport:
     """The fastest way to send through this transport."""
     own: Transport | None = transport.get_extra_info("sender")  # it encrypts
     if own is not None:
@@ -35,14 +45,18 @@ def transport_of(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) 
     plain = transport.get_extra_info("socket")
     if plain is None or transport.get_extra_info("sslcontext") is not None:
         return CopyingTransport(transport)
-    return SocketTransport(plain.fileno(), loop)
+    return SocketTransport(plain.fileno(), loop, counts)
 
 
 def tune(transport: asyncio.Transport, limits: NetLimits) -> None:
-    """Send at once, and with the buffers that were asked for (-1: the system's own choice)."""
+    """As `tune_socket`, unless the transport has no socket."""
     plain = transport.get_extra_info("socket")
-    if plain is None:
-        return
+    if plain is not None:
+        tune_socket(plain, limits)
+
+
+def tune_socket(plain: socket.socket, limits: NetLimits) -> None:
+    """Send at once, and with the buffers that were asked for (-1: the system's own choice)."""
     if plain.family != socket.AF_UNIX:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _disable_pacing(plain)
@@ -52,6 +66,13 @@ def tune(transport: asyncio.Transport, limits: NetLimits) -> None:
     ):
         if size > 0:
             plain.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+def enlarge_send_buffer(transport: asyncio.Transport, size: int) -> None:
+    """Let the kernel take more at once than connections are given by default; it may allow less."""
+    plain = transport.get_extra_info("socket")
+    if plain is not None and plain.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) < size:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
 
 def _disable_pacing(plain: socket.socket) -> None:
@@ -69,12 +90,15 @@ def _disable_pacing(plain: socket.socket) -> None:
 class SocketTransport:
     """Sends on the transport's descriptor; keeps a duplicate only when it must."""
 
-    __slots__ = ("_fd", "_loop", "_own", "_watching")
+    __slots__ = ("_counts", "_fd", "_loop", "_own", "_watching")
     held_bytes: Final = 0
 
-    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, fd: int, loop: asyncio.AbstractEventLoop, counts: DescriptorCount | None = None
+    ) -> None:
         self._fd = fd
         self._loop = loop
+        self._counts = counts
         self._own: socket.socket | None = None
         self._watching = False
 
@@ -118,12 +142,16 @@ class SocketTransport:
         if self._own is not None:
             self._own.close()
             self._own = None
+            if self._counts is not None:
+                self._counts.duplicates -= 1
 
     def _duplicate(self) -> socket.socket:
         if self._own is None:
             if self._fd < 0:
                 raise OSError("cannot send: the connection is closed")
             self._own = socket.socket(fileno=os.dup(self._fd))
+            if self._counts is not None:
+                self._counts.duplicates += 1
         return self._own
 
 

@@ -105,12 +105,15 @@ class WaitingConnections:
             admission = self._try(connection, limits, now_ms)
             if admission is not LATER:
                 return admission
-        if len(line) >= limits.socket_listen_backlog_size:
+        if (
+            len(line) >= limits.socket_listen_backlog_size
+            or len(self) >= limits.descriptors.waiting
+        ):
             reason = self._counts.must_wait(limits, listener)
             reason = reason or f"max.connection.creation.rate of listener {listener} exceeded"
             return Admission(
                 AdmissionDecision.NEVER,
-                f"{reason}; socket.listen.backlog.size others already wait",
+                f"{reason}; {len(line)} others already wait for it",
             )
         line[connection] = None
         return LATER

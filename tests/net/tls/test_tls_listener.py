@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import ssl
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,7 +16,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.net.channel import Channel, ChannelContext
 from ottla.net.limits import NetLimits
 from ottla.net.listener import RequestSlot
-from ottla.net.tls.connection import TlsConnection
+from ottla.net.tls.connection import TlsConnection, has_whole_record
 from ottla.security.tls.contexts import ServerTls
 from tests.fakes.async_tests import LoopFactory
 from tests.fakes.certificates import certificates, client_context, pem, server_tls, trust
@@ -24,6 +26,7 @@ from tests.net.frames import number_of, reply, request
 from tests.net.loopback import serving, until
 from tests.net.rig import Rig, echo
 
+T = TypeVar("T")
 LOOPS: list[LoopFactory] = [asyncio.new_event_loop]
 with contextlib.suppress(ImportError):
     import uvloop
@@ -66,6 +69,28 @@ async def test_large_requests_and_replies_from_files_arrive_whole(
         for number in (1, 2):
             whole = await client.reply()
             assert whole == reply(number, content)
+
+
+@on_every_loop
+async def test_files_sent_to_several_clients_at_once_are_not_mixed_up(
+    loop_factory: LoopFactory, tmp_path: Path
+) -> None:
+    size = 3 << 20
+    for number in range(4):
+        (tmp_path / f"{number}").write_bytes(bytes([number]) * size)
+
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
+        number = number_of(frame)
+        slot.reply([reply(number, bytes(size))[:8], FakeSlice(tmp_path / f"{number}", 0, size)])
+
+    tls = server_tls(pem(certificates().broker))
+    async with serving(answer, tls=tls, client_tls=client_context(tmp_path)) as served:
+        clients = [await served.client() for _ in range(4)]
+        for number, client in enumerate(clients):
+            client.writer.write(request(number) + request(number))
+        for _ in range(2):
+            replies = await asyncio.gather(*(client.reply() for client in clients))
+            assert replies == [reply(number, bytes([number]) * size) for number in range(4)]
 
 
 @on_every_loop
@@ -132,6 +157,79 @@ def tls_line(rig: Rig, tls: ServerTls) -> MemoryTransport:
     connection = TlsConnection(channel, tls.session, is_server=True)
     connection.connection_made(transport)
     return transport
+
+
+class CountedSessions:
+    """Counts the TLS sessions that are made, and the steps of handshakes."""
+
+    def __init__(self, tls: ServerTls) -> None:
+        self._tls = tls
+        self.made = 0
+        self.steps = 0
+
+    def session(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
+        self.made += 1
+        return self._tls.session(incoming, outgoing)
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        self.steps += 1
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(work())
+        return done
+
+
+def deliver(connection: TlsConnection, data: bytes) -> None:
+    room = connection.get_buffer(-1)
+    room[: len(data)] = data
+    connection.buffer_updated(len(data))
+
+
+def first_flight(tmp_path: Path) -> bytes:
+    """What OpenSSL's client sends first."""
+    outgoing = ssl.MemoryBIO()
+    client = client_context(tmp_path).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="here")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+@pytest.mark.spec("SEC-01")
+async def test_nothing_is_made_or_computed_for_a_client_before_its_first_record_is_whole(
+    tmp_path: Path,
+) -> None:
+    rig, tls = Rig(), server_tls(pem(certificates().broker))
+    counted, transport = CountedSessions(tls), MemoryTransport()
+    channel = Channel(rig.network, ChannelContext("SSL", "SSL", echo, False, tls))
+    connection = TlsConnection(channel, counted.session, run=counted.run, is_server=True)
+    connection.connection_made(transport)
+    hello = first_flight(tmp_path)
+    for at in range(len(hello) - 1):
+        deliver(connection, hello[at : at + 1])
+    assert (counted.made, counted.steps) == (0, 0)
+    deliver(connection, hello[-1:])
+    assert (counted.made, counted.steps) == (1, 1)
+    await asyncio.sleep(0)
+    assert transport.written, "the broker's own hello"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\x16", False),
+        (b"\x16\x03\x01\x00", False),
+        (b"\x16\x03\x01\x00\x02", False),
+        (b"\x16\x03\x01\x00\x02a", False),
+        (b"\x16\x03\x01\x00\x02ab", True),
+        (b"\x16\x03\x01\x00\x02abc", True),
+        (b"\x16\x03\x01\x00\x00", True),
+        (b"\x16\x03\x01\x48\x00", False),
+        (b"\x16\x03\x01\x48\x01", True),  # no record is so long: it is refused at once
+    ],
+)
+def test_a_first_record_is_whole_when_its_claimed_length_is_here(
+    data: bytes, expected: bool
+) -> None:
+    assert has_whole_record(data) is expected
 
 
 @pytest.mark.real_loop

@@ -4,7 +4,9 @@ Owns: the handshake with its deadline, decryption, and the transport that the co
 Never: knows what is sent, or which certificates are trusted: `Sessions` makes the `SSLObject`.
 
 The connection exists from the moment its socket was accepted, so all limits count it during the
-handshake. Steps of a handshake that compute signatures run on the threads that are handed in.
+handshake. Nothing else is made for a client until its first TLS record is here whole, because
+anybody can open connections and send no more. Steps of a handshake run on the threads that are
+handed in: they compute signatures.
 Ciphertext is read only while the connection reads: what it does not take stays with the peer.
 """
 
@@ -20,11 +22,14 @@ from typing import Final, Protocol, TypeVar
 from ottla.net.reply_writer import RunBlocking
 from ottla.net.tls.failures import plaintext_hint, reason_of
 from ottla.net.tls.sender import TlsSender
-from ottla.net.transports import CopyingTransport, transport_of
+from ottla.net.transports import CopyingTransport, DescriptorCount, transport_of
 
 T = TypeVar("T")
 HANDSHAKE_MAX_MS: Final = 10_000
 READ_BYTES: Final = 256 << 10
+RECORD_HEAD_BYTES: Final = 5
+RECORD_MAX_BYTES: Final = (16 << 10) + 2048
+"""OpenSSL refuses a record that claims more; nothing is kept for one."""
 
 
 class TlsResources:
@@ -79,6 +84,7 @@ class TlsConnection(asyncio.BufferedProtocol):
 
     _transport: asyncio.Transport
     _sender: TlsSender
+    _tls: ssl.SSLObject
 
     def __init__(
         self,
@@ -88,8 +94,10 @@ class TlsConnection(asyncio.BufferedProtocol):
         room: memoryview | None = None,
         run: RunBlocking | None = None,
         is_server: bool = False,
+        counts: DescriptorCount | None = None,
     ) -> None:
         self._inner = inner
+        self._counts = counts
         self._sessions = sessions
         self._room = memoryview(bytearray(READ_BYTES)) if room is None else room
         self._run = run
@@ -97,7 +105,8 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._phase = TlsPhase.WAITING
-        self._began = False
+        self._began = False  # `_tls` is made
+        self._first = b""  # what has come of a client's first record
         self._deadline: asyncio.TimerHandle | None = None
         self.is_paused = False
 
@@ -105,13 +114,13 @@ class TlsConnection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
         self._transport = transport  # type: ignore[assignment]
         loop = asyncio.get_running_loop()
-        self._tls = self._sessions(self._incoming, self._outgoing)
-        self._lower = transport_of(self._transport, loop)
-        self._sender = TlsSender(self._tls, self._outgoing, self._lower, self._transport)
+        self._lower = transport_of(self._transport, loop, self._counts)
+        self._sender = TlsSender(self._outgoing, self._lower, self._transport)
         if self._is_server:
             self._deadline = loop.call_later(HANDSHAKE_MAX_MS / 1e3, self._on_deadline)
         self._inner.connection_made(TlsTransport(self, self._transport, self._sender))
         if not self._is_server:
+            self._begin()
             self._step()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -120,19 +129,20 @@ class TlsConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._phase is TlsPhase.ENDED:
             return
-        if not self._began and self._is_server:
-            self._began = True
-            hint = plaintext_hint(bytes(self._room[: min(nbytes, 8)]))
+        if self._began:
+            self._incoming.write(self._room[:nbytes])
+        else:
+            self._first += self._room[:nbytes]
+            hint = plaintext_hint(self._first[:8])
             if hint is not None:
                 self._fail(f"TLS handshake failed: {hint}", None)
                 return
-        self._incoming.write(self._room[:nbytes])
         if self._phase is TlsPhase.SECURED:
             self._decrypt()
         elif self.is_paused:
             self._transport.pause_reading()
         elif self._phase is TlsPhase.WAITING:
-            self._step()
+            self._advance()
 
     def eof_received(self) -> bool | None:
         if self._phase in (TlsPhase.WAITING, TlsPhase.WORKING):
@@ -166,11 +176,26 @@ class TlsConnection(asyncio.BufferedProtocol):
             return
         if self._phase is TlsPhase.SECURED:
             self._decrypt()
-        elif self._phase is TlsPhase.WAITING and self._incoming.pending:
-            self._step()
+        elif self._phase is TlsPhase.WAITING and self._advance():
             return
         if not self.is_paused and self._phase in (TlsPhase.SECURED, TlsPhase.WAITING):
             _read_on(self._transport)
+
+    def _advance(self) -> bool:
+        """Go on with the handshake if there is something to do it with."""
+        if not self._began and has_whole_record(self._first):
+            self._begin()
+            self._incoming.write(self._first)
+            self._first = b""
+        if not self._incoming.pending:
+            return False
+        self._step()
+        return True
+
+    def _begin(self) -> None:
+        self._began = True
+        self._tls = self._sessions(self._incoming, self._outgoing)
+        self._sender.begin(self._tls)
 
     def _step(self) -> None:
         """Go on with the handshake; nothing is read meanwhile."""
@@ -270,6 +295,14 @@ class TlsTransport(asyncio.Transport):
     def abort(self) -> None:
         self._connection.end()
         self._lower.abort()
+
+
+def has_whole_record(data: bytes) -> bool:
+    """Whether the first TLS record is here, or OpenSSL can say what is wrong with it. Pure."""
+    if len(data) < RECORD_HEAD_BYTES:
+        return False
+    size = int.from_bytes(data[3:RECORD_HEAD_BYTES], "big")
+    return size > RECORD_MAX_BYTES or len(data) >= RECORD_HEAD_BYTES + size
 
 
 def _handshake(tls: ssl.SSLObject) -> bool | Exception:

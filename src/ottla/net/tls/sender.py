@@ -36,13 +36,9 @@ class TlsSender:
     )  # fmt: skip
 
     def __init__(
-        self,
-        tls: ssl.SSLObject,
-        outgoing: ssl.MemoryBIO,
-        lower: Transport,
-        transport: asyncio.Transport,
+        self, outgoing: ssl.MemoryBIO, lower: Transport, transport: asyncio.Transport
     ) -> None:
-        self._tls = tls
+        self._tls: ssl.SSLObject | None = None  # until the handshake begins
         self._outgoing = outgoing
         self._lower = lower
         self._transport = transport
@@ -51,6 +47,10 @@ class TlsSender:
         self._slice_bytes = SLICE_FIRST_BYTES
         self._callback: Callable[[], None] | None = None
         self._closed = False
+
+    def begin(self, tls: ssl.SSLObject) -> None:
+        """Encrypt with this session."""
+        self._tls = tls
 
     @property
     def held_bytes(self) -> int:
@@ -100,8 +100,9 @@ class TlsSender:
             return
         self._closed = True
         self._callback = None
-        with suppress(ssl.SSLError, ValueError):
-            self._tls.unwrap()
+        if self._tls is not None:
+            with suppress(ssl.SSLError, ValueError):
+                self._tls.unwrap()
         rest = bytes(self._held) + self._outgoing.read()
         self._held = memoryview(b"")
         self._lower.close()
@@ -122,10 +123,11 @@ class TlsSender:
         return None
 
     def _encrypt(self, run: Sequence[Bytes]) -> int:
-        size = 0
+        size, tls = 0, self._tls
+        assert tls is not None, "nothing is sent before the handshake"
         try:
             for data in run:
-                size += self._tls.write(data)
+                size += tls.write(data)
         except ssl.SSLError as error:
             raise ConnectionError(f"cannot encrypt: {error.reason}") from None
         self._held = memoryview(self._outgoing.read())
