@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker import data_plane
 from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.log.directories.directory import CLEAN_SHUTDOWN
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import BrokerId
 from ottla.protocol.records.header import CorruptBatch
+from ottla.replica.environment import ThreadPool
 from ottla.store import paths
 from ottla.store.nodes import LogDirEventNode
 from ottla.store.port import Session
-from tests.fakes.data_side import ME, TP, DataSide, data_side
+from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 BROKEN = OSError(errno.EIO, "broken")
@@ -131,3 +134,43 @@ async def test_each_kind_of_waiting_has_a_place_of_its_own() -> None:
         waiting = side.hosted.waiting
         names = [one.name for one in (waiting.produce, waiting.fetch, waiting.delete_records)]
         assert names == ["Produce", "Fetch", "DeleteRecords"]
+
+
+CLUSTER = {"zookeeper.connect": "zookeeper:2181"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "registered", "records", "loaded"),
+    [
+        (CLUSTER, [ME, OTHER], [b"a"], True),
+        (CLUSTER, [ME], [b"a"], False),
+        (CLUSTER, [OTHER], [], False),
+        ({}, [], [b"a"], False),
+    ],
+    ids=["one of a cluster", "the first to start", "no records", "a single node"],
+)
+async def test_a_broker_loads_the_kernels_before_it_can_take_over_from_another(
+    settings: dict[str, str],
+    registered: list[BrokerId],
+    records: list[bytes],
+    loaded: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loads: list[ThreadPool] = []
+
+    async def load(threads: ThreadPool) -> None:
+        loads.append(threads)
+
+    monkeypatch.setattr(data_plane, "load_kernels", load)
+    async with data_side(settings) as side:
+        await side.lead()
+        for record in records:
+            await side.append(record)
+        for broker in registered:
+            await side.store.create(paths.broker(broker))
+        announced: list[int] = []
+        side.hosted.on_first_append = lambda: announced.append(1)
+        await side.data.prepare_to_lead()
+        assert bool(loads) == loaded
+        await side.append(b"later")
+        assert bool(announced) == (not loaded), "otherwise at the first append"

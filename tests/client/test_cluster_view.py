@@ -103,3 +103,11 @@ def test_a_broker_heard_of_elsewhere_is_added_once() -> None:
 def test_topics_can_be_forgotten() -> None:
     view = ClusterView().learned(reply(topic("a", partition(0)), topic("b", partition(0))), None)
     assert set(view.without({"a"}).topics) == {"b"}
+
+
+def test_the_topics_of_a_broker_are_those_of_which_it_leads_a_partition() -> None:
+    known = reply(topic("a", partition(0, 1), partition(1, 2)), topic("b", partition(0, 2)))
+    view = ClusterView().learned(known, None)
+    assert view.topics_led_by(1) == {"a"}
+    assert view.topics_led_by(2) == {"a", "b"}
+    assert view.topics_led_by(3) == set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ottla.controller.draft import Draft
-from ottla.controller.state import Leadership
+from ottla.controller.state import Deletion, Leadership
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.store.port import Create, Set
 from tests.controller.transcript import Actor, topic_id
@@ -62,3 +62,17 @@ def test_only_replicas_on_brokers_that_stay_could_lead() -> None:
     actor = cluster()
     actor.run("shutdown 2")
     assert Draft(actor.state).live_replicas(T0) == {1}
+
+
+def test_deletions_are_copied_once_and_the_old_state_keeps_its_own() -> None:
+    state = replace(cluster().state, deletions={"t": Deletion()})
+    draft = Draft(state)
+    draft.put_deletion("u", Deletion())
+    copied = draft.state.deletions
+    draft.put_deletion("t", Deletion(started=True))
+    assert draft.state.deletions is copied
+    assert state.deletions == {"t": Deletion()}
+    assert draft.step().state.deletions == {"t": Deletion(started=True), "u": Deletion()}
+    draft.state = replace(draft.state, deletions=state.deletions)
+    draft.put_deletion("u", Deletion())
+    assert state.deletions == {"t": Deletion()}, "one that another put there is not changed either"

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from tests.fakes.async_tests import played_by
 from tests.sim.loop import Process, bury
 from tests.sim.network import MemoryNetwork, NetLoop, SimTransport, Weather
 from tests.sim.trace import Trace
@@ -98,118 +99,104 @@ def test_bytes_arrive_in_order_however_they_are_cut_and_delayed(seed: int) -> No
     play(story, seed)
 
 
-def test_a_reader_that_pauses_gets_nothing_and_holds_the_writer_up() -> None:
-    async def story(wired: Wired) -> None:
-        near, far = await wired.connect()
-        far.transport.pause_reading()
-        near.transport.write(b"x" * 100_000)
-        await asyncio.sleep(10)
-        assert (len(far.got), near.paused, near.resumed) == (0, 1, 0)
-        far.transport.resume_reading()
-        await asyncio.sleep(10)
-        assert (len(far.got), near.resumed) == (100_000, 1)
-
-    play(story)
+@played_by(play)
+async def test_a_reader_that_pauses_gets_nothing_and_holds_the_writer_up(wired: Wired) -> None:
+    near, far = await wired.connect()
+    far.transport.pause_reading()
+    near.transport.write(b"x" * 100_000)
+    await asyncio.sleep(10)
+    assert (len(far.got), near.paused, near.resumed) == (0, 1, 0)
+    far.transport.resume_reading()
+    await asyncio.sleep(10)
+    assert (len(far.got), near.resumed) == (100_000, 1)
 
 
-def test_what_was_written_before_a_close_arrives_and_then_the_end() -> None:
-    async def story(wired: Wired) -> None:
-        near, far = await wired.connect()
-        near.transport.write(b"last words")
-        near.transport.close()
-        await asyncio.sleep(1)
-        assert far.got == b"last words"
-        assert near.ended == far.ended == [None]
-        assert not wired.network.lines
-
-    play(story)
+@played_by(play)
+async def test_what_was_written_before_a_close_arrives_and_then_the_end(wired: Wired) -> None:
+    near, far = await wired.connect()
+    near.transport.write(b"last words")
+    near.transport.close()
+    await asyncio.sleep(1)
+    assert far.got == b"last words"
+    assert near.ended == far.ended == [None]
+    assert not wired.network.lines
 
 
-def test_a_reset_ends_both_sides() -> None:
-    async def story(wired: Wired) -> None:
-        near, far = await wired.connect()
-        wired.network.storm()
-        await asyncio.sleep(1)
-        assert isinstance(near.ended[0], ConnectionResetError)
-        assert isinstance(far.ended[0], ConnectionResetError)
-
-    play(story)
+@played_by(play)
+async def test_a_reset_ends_both_sides(wired: Wired) -> None:
+    near, far = await wired.connect()
+    wired.network.storm()
+    await asyncio.sleep(1)
+    assert isinstance(near.ended[0], ConnectionResetError)
+    assert isinstance(far.ended[0], ConnectionResetError)
 
 
-def test_a_silent_line_loses_everything_and_tells_nobody() -> None:
-    async def story(wired: Wired) -> None:
-        near, far = await wired.connect()
-        wired.network.weather = Weather(silence=1.0)
-        near.transport.write(b"hello?")
-        far.transport.write(b"hello?")
-        await asyncio.sleep(1_000)
-        assert not near.got and not far.got
-        assert not near.ended and not far.ended
-
-    play(story)
+@played_by(play)
+async def test_a_silent_line_loses_everything_and_tells_nobody(wired: Wired) -> None:
+    near, far = await wired.connect()
+    wired.network.weather = Weather(silence=1.0)
+    near.transport.write(b"hello?")
+    far.transport.write(b"hello?")
+    await asyncio.sleep(1_000)
+    assert not near.got and not far.got
+    assert not near.ended and not far.ended
 
 
-def test_a_killed_process_ends_its_connections_and_is_told_nothing() -> None:
-    async def story(wired: Wired) -> None:
-        near, far = await wired.connect()
-        wired.loop.kill(wired.process)
-        wired.network.lose(wired.process, silently=False)
-        await asyncio.sleep(1)
-        assert near.ended == [None]
-        assert far.ended == []
-        with pytest.raises(ConnectionRefusedError):
-            await wired.loop.create_connection(End, HOST, PORT)
-
-    play(story)
+@played_by(play)
+async def test_a_killed_process_ends_its_connections_and_is_told_nothing(wired: Wired) -> None:
+    near, far = await wired.connect()
+    wired.loop.kill(wired.process)
+    wired.network.lose(wired.process, silently=False)
+    await asyncio.sleep(1)
+    assert near.ended == [None]
+    assert far.ended == []
+    with pytest.raises(ConnectionRefusedError):
+        await wired.loop.create_connection(End, HOST, PORT)
 
 
-def test_after_a_power_cut_a_peer_hears_of_it_only_when_it_writes_and_the_machine_is_back() -> None:
-    async def story(wired: Wired) -> None:
-        near, _ = await wired.connect()
-        wired.network.down.add(HOST)
-        wired.loop.kill(wired.process)
-        wired.network.lose(wired.process, silently=True)
-        near.transport.write(b"anybody there?")
-        await asyncio.sleep(100)
-        assert not near.ended
-        wired.network.down.clear()
-        near.transport.write(b"anybody there?")
-        await asyncio.sleep(1)
-        assert isinstance(near.ended[0], ConnectionResetError)
-
-    play(story)
-
-
-def test_a_cut_direction_holds_bytes_back_until_it_is_healed() -> None:
-    async def story(wired: Wired) -> None:
-        near, far = await wired.connect()
-        wired.network.cut((CLIENTS, HOST))
-        near.transport.write(b"one")
-        far.transport.write(b"heard")
-        await asyncio.sleep(100)
-        assert (bytes(near.got), bytes(far.got)) == (b"heard", b"")
-        with pytest.raises(TimeoutError):
-            await wired.loop.create_connection(End, HOST, PORT)
-        near.transport.close()
-        wired.network.heal((CLIENTS, HOST))
-        await asyncio.sleep(1)
-        assert bytes(far.got) == b"one"
-        assert far.ended == [None]
-
-    play(story)
+@played_by(play)
+async def test_after_a_power_cut_a_peer_hears_of_it_only_when_it_writes_and_the_machine_is_back(
+    wired: Wired,
+) -> None:
+    near, _ = await wired.connect()
+    wired.network.down.add(HOST)
+    wired.loop.kill(wired.process)
+    wired.network.lose(wired.process, silently=True)
+    near.transport.write(b"anybody there?")
+    await asyncio.sleep(100)
+    assert not near.ended
+    wired.network.down.clear()
+    near.transport.write(b"anybody there?")
+    await asyncio.sleep(1)
+    assert isinstance(near.ended[0], ConnectionResetError)
 
 
-def test_a_host_that_is_cut_off_does_not_hear_that_its_peer_died() -> None:
-    async def story(wired: Wired) -> None:
-        near, _ = await wired.connect()
-        wired.network.cut((HOST, CLIENTS), (CLIENTS, HOST))
-        wired.loop.kill(wired.process)
-        wired.network.lose(wired.process, silently=False)
-        near.transport.write(b"anybody there?")
-        await asyncio.sleep(100)
-        assert not near.ended
-        wired.network.heal()
-        await asyncio.sleep(1)
-        assert near.ended
+@played_by(play)
+async def test_a_cut_direction_holds_bytes_back_until_it_is_healed(wired: Wired) -> None:
+    near, far = await wired.connect()
+    wired.network.cut((CLIENTS, HOST))
+    near.transport.write(b"one")
+    far.transport.write(b"heard")
+    await asyncio.sleep(100)
+    assert (bytes(near.got), bytes(far.got)) == (b"heard", b"")
+    with pytest.raises(TimeoutError):
+        await wired.loop.create_connection(End, HOST, PORT)
+    near.transport.close()
+    wired.network.heal((CLIENTS, HOST))
+    await asyncio.sleep(1)
+    assert bytes(far.got) == b"one"
+    assert far.ended == [None]
 
-    play(story)
+
+@played_by(play)
+async def test_a_host_that_is_cut_off_does_not_hear_that_its_peer_died(wired: Wired) -> None:
+    near, _ = await wired.connect()
+    wired.network.cut((HOST, CLIENTS), (CLIENTS, HOST))
+    wired.loop.kill(wired.process)
+    wired.network.lose(wired.process, silently=False)
+    near.transport.write(b"anybody there?")
+    await asyncio.sleep(100)
+    assert not near.ended
+    wired.network.heal()
+    await asyncio.sleep(1)
+    assert near.ended

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from typing import Self
+from typing import Final, Self
 
 from ottla.api.services import SharedState
 from ottla.broker.broker_links import Address, BrokerLinks, ControllerChannel, Link
@@ -45,6 +45,11 @@ from ottla.store.nodes import BrokerNode, EndpointNode
 from ottla.store.port import SessionExpired, Store
 
 log = logging.getLogger(__name__)
+
+REFUSE_S: Final = 0.2
+"""How long a broker serves on after its leaders were moved. A client that writes or reads meanwhile
+is refused, and told the new leader; one that finds no broker here would have to look for it, after
+a back-off (benchmarks/failover.py)."""
 
 
 class ControllerLinks:
@@ -163,6 +168,7 @@ class ControlPlane:
                 await asyncio.sleep(config.controlled_shutdown_retry_backoff_ms / 1000)
             problem = await self._request_shutdown(config.controller_socket_timeout_ms)
             if problem is None:
+                await asyncio.sleep(REFUSE_S)
                 return
             log.warning("controlled shutdown %d of %d failed: %s", attempt + 1, attempts, problem)
 

@@ -130,7 +130,7 @@ class DataPlane:
         waiters = _waiters(self.timers, environment.clock, config.current)
         traffic = BrokerTopicMetrics(registry)
         self.hosted = HostedPartitions(self._replica_environment, metadata, waiters, traffic)
-        self._flushes = FlushLoop(self.hosted, environment.ring, environment.flush_files)
+        self._flushes = FlushLoop(self.hosted, environment.ring, environment.descriptors.flushes)
         self._isr_loop = IsrLoop(
             self.hosted, cluster.controller, self._broker_epoch, self._flushes,
             registry, spawn=spawn,
@@ -142,7 +142,7 @@ class DataPlane:
         self.services = self._build_services(_sessions(environment, config.current))
         self._listen()
         if config.current.record_validation != "header":
-            self.services.appends.on_first_append = lambda: spawn(load_kernels(threads))
+            self.hosted.on_first_append = lambda: spawn(load_kernels(threads))
         register_gauges(registry, self.services)
         self.fetchers.register_gauges(registry)
 
@@ -182,6 +182,24 @@ class DataPlane:
     async def load(self) -> None:
         """Open every log; the controller sends the role of each replica later."""
         self.hosted.mark_offline(await load(self._directories, self._config, self._parallelism()))
+
+    async def prepare_to_lead(self) -> None:
+        """In a cluster, load the native kernels before the controller can elect this broker.
+
+        That takes two seconds of CPU, and slows the event loop: a broker that did it when it was
+        first written to did it while the clients of a failed leader waited. One without records, or
+        that starts before the others, leaves it until it appends some: benchmarks/failover.py.
+        """
+        if self._config.current.zookeeper_connect is None or self.hosted.on_first_append is None:
+            return
+        if not any(
+            one.log.end_offset > one.log.start_offset for one in self._directories.logs.values()
+        ):
+            return
+        registered = set(await self._store.children(paths.BROKER_IDS))
+        if registered - {str(self._replica_environment.broker_id)}:
+            self.hosted.on_first_append = None
+            await load_kernels(self._replica_environment.thread_pool)
 
     def loops(self) -> list[Coroutine[object, None, None]]:
         return [

@@ -63,10 +63,11 @@ class JsonLine(logging.Formatter):
 
 log = logging.getLogger("ottla")
 
-GC_THRESHOLDS: Final = (5_000, 2, 2_000)
+GC_THRESHOLDS: Final = (4_000, 1, 5_000)
 """Requests create few reference cycles, and long-lived objects (groups, connections) stay: collect
 the young generation often and the oldest hardly ever. With 5,000 groups an object costs up to a
-microsecond, and 50,000 at a time stopped the loop for 60 ms: benchmarks/groups.py."""
+microsecond, and 50,000 at a time stopped the loop for 60 ms: benchmarks/groups.py. With 30,000
+partitions, whose objects are cold, 15,000 took up to 30 ms: benchmarks/stalls.py."""
 SWITCH_S: Final = 0.0005
 """How long a pool thread may keep the interpreter from the loop. At Python's own 5 ms the p99 of a
 produce while a log is compacted was 8 ms: benchmarks/compaction_latency.py."""

@@ -83,6 +83,13 @@ class ClusterView:
         partition = self.partition(tp)
         return -1 if partition is None else partition.leader_epoch
 
+    def topics_led_by(self, node: int) -> set[str]:
+        return {
+            name
+            for name, topic in self.topics.items()
+            if any(partition.leader == node for partition in topic.partitions)
+        }
+
     def with_node(self, node: Node) -> ClusterView:
         """The same view with a broker learned from another response."""
         if self.nodes.get(node.id, node)[:3] == node[:3] and node.id in self.nodes:

@@ -98,7 +98,7 @@ def retry_deletions(draft: Draft) -> None:
     """A broker or disk came back: try the ineligible topics again."""
     for name, ongoing in draft.state.deletions.items():
         if ongoing.ineligible:
-            _put(draft, name, replace(ongoing, ineligible=False))
+            draft.put_deletion(name, replace(ongoing, ineligible=False))
     resume_deletions(draft)
 
 
@@ -125,7 +125,7 @@ def _enqueue(draft: Draft, name: str, request_id: int | None) -> None:
     waiting = ongoing.request_ids
     if request_id is not None:
         waiting = (*waiting, request_id)
-    _put(draft, name, replace(ongoing, request_ids=waiting))
+    draft.put_deletion(name, replace(ongoing, request_ids=waiting))
     if request_id is not None and ongoing.ineligible:
         _mark_ineligible(draft, name)  # it will not complete soon: reply now
 
@@ -141,7 +141,7 @@ def _is_eligible(draft: Draft, name: str) -> bool:
 
 def _start(draft: Draft, name: str) -> None:
     """Remove the topic from the metadata, then send its replicas StopReplica with delete."""
-    _put(draft, name, replace(draft.state.deletions[name], started=True))
+    draft.put_deletion(name, replace(draft.state.deletions[name], started=True))
     existing = [
         tp
         for tp in _partitions(draft, name)
@@ -202,11 +202,7 @@ def _mark_ineligible(draft: Draft, name: str) -> None:
     ongoing = draft.state.deletions[name]
     for request_id in ongoing.request_ids:
         draft.reply(request_id, ErrorCode.none)
-    _put(draft, name, replace(ongoing, ineligible=True, request_ids=()))
-
-
-def _put(draft: Draft, name: str, ongoing: Deletion) -> None:
-    draft.state = replace(draft.state, deletions={**draft.state.deletions, name: ongoing})
+    draft.put_deletion(name, replace(ongoing, ineligible=True, request_ids=()))
 
 
 def _partitions(draft: Draft, name: str) -> list[TopicPartition]:

@@ -13,7 +13,13 @@ from dataclasses import replace
 from ottla.controller import store_operations
 from ottla.controller.effects import Reply, Step
 from ottla.controller.request_batch import RequestBatch
-from ottla.controller.state import ControllerState, Leadership, PartitionAssignment, TopicAssignment
+from ottla.controller.state import (
+    ControllerState,
+    Deletion,
+    Leadership,
+    PartitionAssignment,
+    TopicAssignment,
+)
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.store.port import Op
 
@@ -26,6 +32,7 @@ class Draft:
         self._replies: list[Reply] = []
         self._warnings: list[str] = []
         self._topics: dict[str, TopicAssignment] | None = None
+        self._deletions: dict[str, Deletion] | None = None
         self._fresh: dict[str, dict[int, PartitionAssignment]] = {}  # copies that may be changed
 
     @property
@@ -48,6 +55,13 @@ class Draft:
         if tp.topic not in self._fresh:
             self.put_topic(tp.topic, self.topics[tp.topic])
         self._fresh[tp.topic][tp.partition] = partition
+
+    def put_deletion(self, name: str, ongoing: Deletion) -> None:
+        """Copied once for a step: there may be thousands, and an event may concern many."""
+        if self._deletions is None or self.state.deletions is not self._deletions:
+            self._deletions = dict(self.state.deletions)
+            self.state = replace(self.state, deletions=self._deletions)
+        self._deletions[name] = ongoing
 
     def lead(self, tp: TopicPartition, leadership: Leadership) -> None:
         """Write the leadership. Its version is the one that the write will produce."""

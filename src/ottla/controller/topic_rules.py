@@ -72,15 +72,18 @@ def metric_name(name: str) -> str:
     return name.replace(".", "_")
 
 
+def may_collide(name: str) -> bool:
+    """Whether another name can become the same in metrics."""
+    return "." in name or "_" in name
+
+
 def check_collision(name: str, names: Mapping[str, str]) -> None:
     """Metrics replace dots by underscores: names that would then be equal may not both exist.
 
     `names` has the existing topics by their metric names.
     """
-    if "." not in name and "_" not in name:
-        return
     other = names.get(metric_name(name))
-    if other is not None:
+    if other is not None and may_collide(name):
         raise KafkaError(
             ErrorCode.invalid_topic_exception,
             f"Topic '{name}' collides with existing topic: {other}",

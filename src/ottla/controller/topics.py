@@ -52,7 +52,9 @@ def on_topic_creation_requested(state: ControllerState, event: TopicCreationRequ
     draft = Draft(state)
     answer: dict[str, Created | KafkaError] = {}
     budget = _budget(state, event)
-    metric_names = {topic_rules.metric_name(name): name for name in state.topics}
+    metric_names: dict[str, str] = {}
+    if any(topic_rules.may_collide(new.name) for new in event.topics):
+        metric_names = {topic_rules.metric_name(name): name for name in state.topics}
     for new in event.topics:
         existing = state.topics.get(new.name)
         if existing is not None and existing.id == new.id != NO_TOPIC_ID:

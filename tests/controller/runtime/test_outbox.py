@@ -137,3 +137,40 @@ async def test_a_broker_too_far_behind_loses_its_queue_and_the_controller_hears_
         box.send([request(ONE, 0)])
         assert events == [BrokerBehind(ONE.id)]
         box.close()
+
+
+@pytest.mark.spec("CTL-76")
+@pytest.mark.parametrize(("others_reply", "heard_after_ms"), [(True, 50), (False, 100)])
+async def test_a_broker_that_shuts_down_hears_last_but_does_not_wait_for_the_others_for_long(
+    others_reply: bool, heard_after_ms: int
+) -> None:
+    two = BrokerState(BrokerId(2), BrokerEpoch(0), ())
+    began_ms = LoopClock().mono_ms()
+    heard: dict[int, int] = {}
+
+    class Links:
+        reply_ms = 30_000
+
+        def open(self, broker: BrokerState) -> BrokerLink:
+            return Link(broker)
+
+    class Link:
+        def __init__(self, broker: BrokerState) -> None:
+            self.broker = broker
+
+        async def ask(self, key: int, fields: wire.Fields, timeout_ms: int) -> LinkReply:
+            heard[self.broker.id] = LoopClock().mono_ms() - began_ms
+            if self.broker is two:
+                await asyncio.sleep(0.05 if others_reply else 60)
+            return LinkReply(8, SimpleNamespace(error_code=ErrorCode.none))
+
+        def close(self) -> None:
+            return
+
+    async with asyncio.TaskGroup() as tasks:
+        box = Outbox(Links(), lambda _: None, tasks, ControllerMetrics(Registry(), LoopClock()))
+        box.update({ONE.id: ONE, two.id: two}, {ONE.id})
+        box.send([request(ONE, 1), request(two, 1)])
+        await asyncio.sleep(1)
+        box.close()
+    assert heard == {two.id: 0, ONE.id: heard_after_ms}

@@ -13,6 +13,7 @@ import pytest
 
 from ottla.cli.metadata.tree_copy import advanced, delete_tree, is_empty, read_tree, write_tree
 from ottla.store.memory import MemoryStore
+from tests.fakes.async_tests import played_by
 from tests.sim.cluster.disk_replacement import replace_disk
 from tests.sim.cluster.faults import CLIENTS, HOUR_MS
 from tests.sim.cluster.stage import Stage, play
@@ -37,18 +38,16 @@ def test_a_broker_killed_during_its_recovery_recovers_again(broker: int, seed: i
     play(scenario, seed=seed)
 
 
-def test_a_follower_with_a_slow_disk_leaves_and_the_others_go_on() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            stage.cluster.loop.slow_hosts[stage.node(3).host] = 500.0
-            await stage.until(lambda: stage.isr() == {1, 2})
-            assert await stage.until_acknowledged(30) < 10.0
-            stage.cluster.loop.slow_hosts.clear()
-            await stage.until(lambda: stage.isr() == {1, 2, 3})
-
-    play(scenario, {"flush.before.ack": "all"})
+@played_by(play, {"flush.before.ack": "all"})
+async def test_a_follower_with_a_slow_disk_leaves_and_the_others_go_on(stage: Stage) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        stage.cluster.loop.slow_hosts[stage.node(3).host] = 500.0
+        await stage.until(lambda: stage.isr() == {1, 2})
+        assert await stage.until_acknowledged(30) < 10.0
+        stage.cluster.loop.slow_hosts.clear()
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -138,20 +137,18 @@ def test_a_clock_that_moves_an_hour_elects_and_fences_nobody(hours: int) -> None
     play(scenario)
 
 
-def test_one_controller_is_left_when_every_session_ended_at_once() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            for broker in (1, 2, 3):
-                stage.node(broker).expire_session()
-            await stage.until(lambda: stage.cluster.view.registered() == [1, 2, 3])
-            await stage.until(lambda: stage.isr() == {1, 2, 3} and stage.leader() > 0)
-            await stage.until_acknowledged(20)
-        active = [broker for broker in (1, 2, 3) if stage.metric(broker, ACTIVE)]
-        assert active == [stage.cluster.view.controller()]
-
-    play(scenario)
+@played_by(play)
+async def test_one_controller_is_left_when_every_session_ended_at_once(stage: Stage) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        for broker in (1, 2, 3):
+            stage.node(broker).expire_session()
+        await stage.until(lambda: stage.cluster.view.registered() == [1, 2, 3])
+        await stage.until(lambda: stage.isr() == {1, 2, 3} and stage.leader() > 0)
+        await stage.until_acknowledged(20)
+    active = [broker for broker in (1, 2, 3) if stage.metric(broker, ACTIVE)]
+    assert active == [stage.cluster.view.controller()]
 
 
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 3, 1)])
@@ -170,45 +167,40 @@ def test_brokers_start_in_any_order_after_all_were_killed(order: tuple[int, ...]
     play(scenario)
 
 
-def test_the_death_of_a_leader_while_the_controller_is_cut_off_from_the_store_loses_nothing() -> (
-    None
-):
-    async def scenario(stage: Stage) -> None:
-        controller = stage.cluster.view.controller()
-        leader, other = sorted({1, 2, 3} - {controller})
-        await stage.topic((leader, other, controller))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            stage.node(controller).cut_from_store()
-            stage.node(leader).kill()
-            await stage.until(lambda: stage.cluster.view.controller() == other)
-            await stage.until(lambda: stage.leader() not in (leader, -1))
-            stage.node(controller).heal_store()
-            await stage.start(leader)
-            await stage.until(lambda: stage.isr() == {1, 2, 3})
-
-    play(scenario)
-
-
-def test_a_cluster_whose_store_lost_its_data_goes_on_with_an_export() -> None:
-    """As `ottla metadata export` and `import` do: the brokers are stopped for the import."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3), retention_ms="-1")
-        await stage.write(20)
-        store = MemoryStore(stage.cluster.ensemble)
-        await store.start()
-        backup = await read_tree(store)
-        await stage.write(20)  # records are not part of an export
-        for broker in (1, 2, 3):
-            await stage.node(broker).stop()
-        await delete_tree(store, await read_tree(store))
-        assert await is_empty(store)
-        await write_tree(store, advanced(backup))
-        await store.close()
-        for broker in (3, 1, 2):
-            await stage.start(broker)
+@played_by(play)
+async def test_the_death_of_a_leader_while_the_controller_is_cut_off_from_the_store_loses_nothing(
+    stage: Stage,
+) -> None:
+    controller = stage.cluster.view.controller()
+    leader, other = sorted({1, 2, 3} - {controller})
+    await stage.topic((leader, other, controller))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        stage.node(controller).cut_from_store()
+        stage.node(leader).kill()
+        await stage.until(lambda: stage.cluster.view.controller() == other)
+        await stage.until(lambda: stage.leader() not in (leader, -1))
+        stage.node(controller).heal_store()
+        await stage.start(leader)
         await stage.until(lambda: stage.isr() == {1, 2, 3})
-        await stage.write(5)
 
-    play(scenario)
+
+@played_by(play)
+async def test_a_cluster_whose_store_lost_its_data_goes_on_with_an_export(stage: Stage) -> None:
+    """As `ottla metadata export` and `import` do: the brokers are stopped for the import."""
+    await stage.topic((1, 2, 3), retention_ms="-1")
+    await stage.write(20)
+    store = MemoryStore(stage.cluster.ensemble)
+    await store.start()
+    backup = await read_tree(store)
+    await stage.write(20)  # records are not part of an export
+    for broker in (1, 2, 3):
+        await stage.node(broker).stop()
+    await delete_tree(store, await read_tree(store))
+    assert await is_empty(store)
+    await write_tree(store, advanced(backup))
+    await store.close()
+    for broker in (3, 1, 2):
+        await stage.start(broker)
+    await stage.until(lambda: stage.isr() == {1, 2, 3})
+    await stage.write(5)

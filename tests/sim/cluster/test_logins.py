@@ -9,6 +9,7 @@ import pytest
 
 from ottla.model.metrics import Counter
 from ottla.testing.history import Leads
+from tests.fakes.async_tests import played_by
 from tests.sim.client import METADATA
 from tests.sim.cluster.final_checks import EVERY_TOPIC
 from tests.sim.cluster.logins import PLAIN, SCRAM, Logins
@@ -56,15 +57,13 @@ def logins_of(stage: Stage, broker: int) -> float:
     return sum(counter.value for counter in counters)
 
 
-def test_a_client_that_does_not_log_in_is_refused() -> None:
-    async def scenario(stage: Stage) -> None:
-        stranger = RoutedClient("stranger", stage.cluster.clock, Random(1))
-        with pytest.raises(OSError, match=r"."):
-            await stranger.ask_broker(1, METADATA, 12, EVERY_TOPIC)
-        await stage.topic((1, 2, 3))
-        await stage.write(5)
-
-    play(scenario, logins=Logins())
+@played_by(play, logins=Logins())
+async def test_a_client_that_does_not_log_in_is_refused(stage: Stage) -> None:
+    stranger = RoutedClient("stranger", stage.cluster.clock, Random(1))
+    with pytest.raises(OSError, match=r"."):
+        await stranger.ask_broker(1, METADATA, 12, EVERY_TOPIC)
+    await stage.topic((1, 2, 3))
+    await stage.write(5)
 
 
 def test_seeds_draw_logins_of_every_kind() -> None:

@@ -17,6 +17,7 @@ from ottla.client.producer.delivery import Delivery
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.testing.history import Send
+from tests.fakes.async_tests import played_by
 from tests.sim import admin
 from tests.sim.cluster.moments import Moment
 from tests.sim.cluster.operator import ALTER_REASSIGNMENTS, ELECT_LEADERS
@@ -83,25 +84,25 @@ def test_scenario_10_an_unclean_election_happens_only_on_demand_and_is_counted()
     assert stage.logged("unclean")
 
 
-def test_scenario_11_a_controller_paused_past_its_session_is_replaced_for_good() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        old = stage.cluster.view.controller()
-        creating = asyncio.get_running_loop().create_task(
-            admin.create(stage.cluster.client("late"), admin.NewTopic("late", 3, {}, 3))
-        )
-        await stage.cluster.moments.wait(Moment.TOPIC_CHANGED, 5.0)
-        stage.node(old).pause()  # it has written, and not sent
-        await stage.until(lambda: stage.cluster.view.controller() not in (old, -1))
-        new, epoch = stage.cluster.view.controller(), stage.cluster.view.controller_epoch()
-        stage.node(old).resume()
-        await creating
-        await asyncio.sleep(5.0)
-        assert stage.cluster.view.controller() == new
-        assert stage.cluster.view.controller_epoch() == epoch
-        await stage.write(5)
-
-    play(scenario)
+@played_by(play)
+async def test_scenario_11_a_controller_paused_past_its_session_is_replaced_for_good(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    old = stage.cluster.view.controller()
+    creating = asyncio.get_running_loop().create_task(
+        admin.create(stage.cluster.client("late"), admin.NewTopic("late", 3, {}, 3))
+    )
+    await stage.cluster.moments.wait(Moment.TOPIC_CHANGED, 5.0)
+    stage.node(old).pause()  # it has written, and not sent
+    await stage.until(lambda: stage.cluster.view.controller() not in (old, -1))
+    new, epoch = stage.cluster.view.controller(), stage.cluster.view.controller_epoch()
+    stage.node(old).resume()
+    await creating
+    await asyncio.sleep(5.0)
+    assert stage.cluster.view.controller() == new
+    assert stage.cluster.view.controller_epoch() == epoch
+    await stage.write(5)
 
 
 @pytest.mark.parametrize("operation", ["creation", "deletion", "reassignment"])
@@ -143,53 +144,53 @@ def test_scenario_12_what_a_killed_controller_began_is_completed_or_undone(
     play(scenario, seed=seed)
 
 
-def test_scenario_13_the_data_path_goes_on_while_the_store_has_no_quorum() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            for node in stage.cluster.nodes.values():
-                node.cut_from_store(expires=False)
-            epoch = stage.epoch()
-            for _ in range(6):
-                before = stage.acknowledged()
-                await asyncio.sleep(10.0)
-                assert stage.acknowledged() > before + 50
-            assert (stage.leader(), stage.epoch()) == (1, epoch)
-            for node in stage.cluster.nodes.values():
-                node.heal_store()
-
-    play(scenario)
-
-
-def test_scenario_14_a_broker_registers_again_although_its_old_node_is_still_there() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.node(1).expire_session_first(keep_s=3.0)
-            await stage.until(lambda: stage.isr() == {1, 2, 3})
-        assert stage.cluster.view.registered() == [1, 2, 3]
-
-    play(scenario)
+@played_by(play)
+async def test_scenario_13_the_data_path_goes_on_while_the_store_has_no_quorum(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        for node in stage.cluster.nodes.values():
+            node.cut_from_store(expires=False)
+        epoch = stage.epoch()
+        for _ in range(6):
+            before = stage.acknowledged()
+            await asyncio.sleep(10.0)
+            assert stage.acknowledged() > before + 50
+        assert (stage.leader(), stage.epoch()) == (1, epoch)
+        for node in stage.cluster.nodes.values():
+            node.heal_store()
 
 
-def test_scenario_15_a_broker_that_bounces_faster_than_watches_is_treated_as_gone() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            epoch = stage.epoch()
-            controller = stage.cluster.view.controller()
-            stage.node(controller).pause()  # it sees nothing of what happens now
-            broker = 1 if controller != 1 else 2
-            stage.node(broker).kill()
-            stage.node(broker).end_sessions()
-            await stage.start(broker)
-            stage.node(controller).resume()
-            await stage.until(lambda: stage.epoch() > epoch)
-            await stage.until(lambda: stage.isr() == {1, 2, 3})
+@played_by(play)
+async def test_scenario_14_a_broker_registers_again_although_its_old_node_is_still_there(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.node(1).expire_session_first(keep_s=3.0)
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
+    assert stage.cluster.view.registered() == [1, 2, 3]
 
-    play(scenario)
+
+@played_by(play)
+async def test_scenario_15_a_broker_that_bounces_faster_than_watches_is_treated_as_gone(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        epoch = stage.epoch()
+        controller = stage.cluster.view.controller()
+        stage.node(controller).pause()  # it sees nothing of what happens now
+        broker = 1 if controller != 1 else 2
+        stage.node(broker).kill()
+        stage.node(broker).end_sessions()
+        await stage.start(broker)
+        stage.node(controller).resume()
+        await stage.until(lambda: stage.epoch() > epoch)
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
 
 
 @pytest.mark.parametrize("operation", ["election", "deletion", "reassignment"])
@@ -231,112 +232,108 @@ def test_scenario_16_late_requests_of_an_old_controller_are_ignored(operation: s
     play(scenario)
 
 
-def test_scenario_17_a_controlled_shutdown_fails_no_produce() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            began_ns = stage.book.now_ns
-            await stage.node(1).stop()
-            await asyncio.sleep(1.0)
-            done = [e.completed_ns for e in stage.book.events if isinstance(e, Send)]
-            recent = sorted(at_ns for at_ns in done if at_ns > began_ns - 500_000_000)
-            pauses = [later - earlier for earlier, later in pairwise(recent)]
-            assert max(pauses) < 600_000_000, "a back-off of the client included"
-            await stage.start(1)
-
-    play(scenario)
+@played_by(play)
+async def test_scenario_17_a_controlled_shutdown_fails_no_produce(stage: Stage) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        began_ns = stage.book.now_ns
+        await stage.node(1).stop()
+        await asyncio.sleep(1.0)
+        done = [e.completed_ns for e in stage.book.events if isinstance(e, Send)]
+        recent = sorted(at_ns for at_ns in done if at_ns > began_ns - 500_000_000)
+        pauses = [later - earlier for earlier, later in pairwise(recent)]
+        assert max(pauses) < 600_000_000, "a back-off of the client included"
+        await stage.start(1)
 
 
-def test_scenario_18_no_error_reaches_the_application_in_a_rolling_restart() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        producer = SimProducer(
-            stage.cluster.clock,
-            stage.cluster.admin.dice,
-            bootstrap_servers=stage.cluster.admin.bootstrap,
-        )
-        deliveries: list[Delivery] = []
-        async with producer:
+@played_by(play)
+async def test_scenario_18_no_error_reaches_the_application_in_a_rolling_restart(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    producer = SimProducer(
+        stage.cluster.clock,
+        stage.cluster.admin.dice,
+        bootstrap_servers=stage.cluster.admin.bootstrap,
+    )
+    deliveries: list[Delivery] = []
+    async with producer:
 
-            async def write() -> None:
-                while not restarted.done():
-                    value = f"app-{len(deliveries)}".encode()
-                    deliveries.append(await producer.send("t", value, partition=0))
-                    await asyncio.sleep(0.02)
+        async def write() -> None:
+            while not restarted.done():
+                value = f"app-{len(deliveries)}".encode()
+                deliveries.append(await producer.send("t", value, partition=0))
+                await asyncio.sleep(0.02)
 
-            async def restart() -> None:
-                for broker in (1, 2, 3):
-                    await stage.node(broker).stop()
-                    await stage.start(broker)
-                    await stage.until(lambda: stage.isr() == {1, 2, 3})
-                    await asyncio.sleep(1.0)
+        async def restart() -> None:
+            for broker in (1, 2, 3):
+                await stage.node(broker).stop()
+                await stage.start(broker)
+                await stage.until(lambda: stage.isr() == {1, 2, 3})
+                await asyncio.sleep(1.0)
 
-            restarted = asyncio.get_running_loop().create_task(restart())
-            await write()
-            await restarted
-            offsets = [(await delivery).offset for delivery in deliveries]
-        assert offsets == list(range(len(offsets))) and len(offsets) > 100
-        stage.topics.clear()  # its records are in no history
-
-    play(scenario)
-
-
-def test_scenario_21_a_reassignment_under_load_moves_or_is_cancelled_without_loss() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2), min_insync_replicas="2")
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            assert await reassign(stage, 3, 2) is ErrorCode.none
-            await stage.until(lambda: replicas_of(stage) == (3, 2))
-            stage.node(1).kill()
-            await stage.until_gone(1)
-            assert await reassign(stage, 1, 2) is ErrorCode.invalid_replica_assignment
-            await stage.start(1)
-            stage.cut((1, 2), (1, 3))
-            assert await reassign(stage, 1, 2) is ErrorCode.none  # it cannot catch up
-            stage.node(1).kill()
-            await asyncio.sleep(3.0)
-            assert await reassign(stage) is ErrorCode.none
-            await stage.until(lambda: set(replicas_of(stage)) == {3, 2})
-            assert stage.isr() == {3, 2}
-            stage.heal()
-            await stage.start(1)
-
-    play(scenario)
+        restarted = asyncio.get_running_loop().create_task(restart())
+        await write()
+        await restarted
+        offsets = [(await delivery).offset for delivery in deliveries]
+    assert offsets == list(range(len(offsets))) and len(offsets) > 100
+    stage.topics.clear()  # its records are in no history
 
 
-def test_scenario_22_a_topic_deleted_during_its_reassignment_and_recreated_is_another_one() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2), min_insync_replicas="1")
-        client = stage.cluster.client("operator")
-        await stage.write(20)
-        first = (await admin.topic_ids(client))["t"]
-        stage.cut((3, 1), (3, 2))
-        await reassign(stage, 3, 2)  # cannot complete yet
-        deletion = asyncio.get_running_loop().create_task(admin.delete(client, first))
-        await asyncio.sleep(1.0)  # it waits for the reassignment
+@played_by(play)
+async def test_scenario_21_a_reassignment_under_load_moves_or_is_cancelled_without_loss(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2), min_insync_replicas="2")
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        assert await reassign(stage, 3, 2) is ErrorCode.none
+        await stage.until(lambda: replicas_of(stage) == (3, 2))
+        stage.node(1).kill()
+        await stage.until_gone(1)
+        assert await reassign(stage, 1, 2) is ErrorCode.invalid_replica_assignment
+        await stage.start(1)
+        stage.cut((1, 2), (1, 3))
+        assert await reassign(stage, 1, 2) is ErrorCode.none  # it cannot catch up
+        stage.node(1).kill()
+        await asyncio.sleep(3.0)
+        assert await reassign(stage) is ErrorCode.none
+        await stage.until(lambda: set(replicas_of(stage)) == {3, 2})
+        assert stage.isr() == {3, 2}
         stage.heal()
-        await deletion
-        second = await admin.create(client, admin.NewTopic("t", 1, {}, assignment=(3, 1)), [first])
-        assert second != first
-        await stage.until(lambda: stage.isr() == {3, 1})
-        stage.book.events.clear()  # of the first topic
-        sent = await stage.write(5)
-        assert sent[0].offset == 0
-
-    play(scenario)
+        await stage.start(1)
 
 
-def test_the_store_knows_one_controller_after_each_election() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        for _ in range(5):
-            epoch = stage.cluster.view.controller_epoch()
-            stage.cluster.view.delete_controller()
-            await stage.until(lambda epoch=epoch: stage.cluster.view.controller_epoch() > epoch)  # type: ignore[misc]
-            await asyncio.sleep(1.0)
-            active = [broker for broker in (1, 2, 3) if stage.metric(broker, ACTIVE)]
-            assert active == [stage.cluster.view.controller()]
+@played_by(play)
+async def test_scenario_22_a_topic_deleted_during_its_reassignment_and_recreated_is_another_one(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2), min_insync_replicas="1")
+    client = stage.cluster.client("operator")
+    await stage.write(20)
+    first = (await admin.topic_ids(client))["t"]
+    stage.cut((3, 1), (3, 2))
+    await reassign(stage, 3, 2)  # cannot complete yet
+    deletion = asyncio.get_running_loop().create_task(admin.delete(client, first))
+    await asyncio.sleep(1.0)  # it waits for the reassignment
+    stage.heal()
+    await deletion
+    second = await admin.create(client, admin.NewTopic("t", 1, {}, assignment=(3, 1)), [first])
+    assert second != first
+    await stage.until(lambda: stage.isr() == {3, 1})
+    stage.book.events.clear()  # of the first topic
+    sent = await stage.write(5)
+    assert sent[0].offset == 0
 
-    play(scenario)
+
+@played_by(play)
+async def test_the_store_knows_one_controller_after_each_election(stage: Stage) -> None:
+    await stage.topic((1, 2, 3))
+    for _ in range(5):
+        epoch = stage.cluster.view.controller_epoch()
+        stage.cluster.view.delete_controller()
+        await stage.until(lambda epoch=epoch: stage.cluster.view.controller_epoch() > epoch)  # type: ignore[misc]
+        await asyncio.sleep(1.0)
+        active = [broker for broker in (1, 2, 3) if stage.metric(broker, ACTIVE)]
+        assert active == [stage.cluster.view.controller()]

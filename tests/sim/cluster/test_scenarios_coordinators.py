@@ -15,6 +15,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from ottla.protocol.records.batch import walk
 from ottla.testing.history import Ended, Outcome, Poll
+from tests.fakes.async_tests import played_by
 from tests.sim.cluster.committer import Committer
 from tests.sim.cluster.stage import T0, Stage, play
 from tests.sim.cluster.verdict import log_of
@@ -83,29 +84,29 @@ async def read_committed(stage: Stage, *expected: str) -> None:
 
 
 @pytest.mark.spec("TXN-36")
-def test_scenario_24_a_decided_transaction_is_finished_once_by_the_next_coordinator() -> None:
-    async def scenario(stage: Stage) -> None:
-        producer = stage.transactor(version=2)
-        life = await producer.begin()
-        coordinator = stage.leader(TRANSACTIONS)
-        # The controller must hear the coordinator, or the in-sync set cannot lose the leader.
-        taken = {coordinator, stage.cluster.view.controller()}
-        leader = max({1, 2, 3} - taken)
-        await stage.transacted_topic((leader, *sorted({1, 2, 3} - {leader})))
-        await transaction(stage, producer, life, "decided")
-        stage.cut((coordinator, leader), one_way=True)
-        await producer.end(life, commit=True)  # without the leader, which has no marker
-        assert not markers(stage, leader)
-        stage.node(coordinator).kill()
-        await stage.until(lambda: stage.leader(TRANSACTIONS) not in (coordinator, -1))
-        stage.heal()  # what the dead coordinator had sent arrives now
-        await read_committed(stage, "decided")
-        assert len(markers(stage, leader)) == 1
-        await stage.start(coordinator)
-        await transaction(stage, producer, life, "next")
-        await producer.end(life, commit=True)
-
-    play(scenario)
+@played_by(play)
+async def test_scenario_24_a_decided_transaction_is_finished_once_by_the_next_coordinator(
+    stage: Stage,
+) -> None:
+    producer = stage.transactor(version=2)
+    life = await producer.begin()
+    coordinator = stage.leader(TRANSACTIONS)
+    # The controller must hear the coordinator, or the in-sync set cannot lose the leader.
+    taken = {coordinator, stage.cluster.view.controller()}
+    leader = max({1, 2, 3} - taken)
+    await stage.transacted_topic((leader, *sorted({1, 2, 3} - {leader})))
+    await transaction(stage, producer, life, "decided")
+    stage.cut((coordinator, leader), one_way=True)
+    await producer.end(life, commit=True)  # without the leader, which has no marker
+    assert not markers(stage, leader)
+    stage.node(coordinator).kill()
+    await stage.until(lambda: stage.leader(TRANSACTIONS) not in (coordinator, -1))
+    stage.heal()  # what the dead coordinator had sent arrives now
+    await read_committed(stage, "decided")
+    assert len(markers(stage, leader)) == 1
+    await stage.start(coordinator)
+    await transaction(stage, producer, life, "next")
+    await producer.end(life, commit=True)
 
 
 def markers(stage: Stage, broker: int) -> list[int]:

@@ -15,6 +15,7 @@ import pytest
 from ottla.config.replication import RACK_AWARE_SELECTOR
 from ottla.model.ids import TopicPartition
 from ottla.testing.history import Leads
+from tests.fakes.async_tests import played_by
 from tests.sim import admin
 from tests.sim.cluster.disk_replacement import replace_disk
 from tests.sim.cluster.node import rack_of
@@ -60,30 +61,30 @@ class RackReader:
 
 
 @pytest.mark.spec("REP-69")
-def test_scenario_26_a_reader_of_a_follower_sees_no_gap_across_a_change_of_leaders() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        reader = RackReader(stage, rack_of(3))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(reader.run())
-            async with stage.load():
-                await stage.until_acknowledged(30)
-                stage.node(1).kill()
-                await stage.until(lambda: stage.leader() == 2)
-                before = stage.metric(3, SENT)
-                await stage.until_acknowledged(30)
-                await stage.until(lambda: stage.metric(3, SENT) > before)
-                stage.cut((2, 3))  # the follower falls behind: the reader is sent to the leader
-                await stage.until(lambda: 3 not in stage.isr() and stage.leader() == 2)
-                await stage.until_acknowledged(10)
-                stage.heal()
-            written = stage.acknowledged()
-            await stage.until(lambda: len(reader.offsets) >= written)
-            reader.is_finished = True
-        assert reader.offsets == list(range(len(reader.offsets)))
-        assert not reader.uncommitted
-
-    play(scenario, {"replica.selector.class": RACK_AWARE_SELECTOR, "min.insync.replicas": "1"})
+@played_by(play, {"replica.selector.class": RACK_AWARE_SELECTOR, "min.insync.replicas": "1"})
+async def test_scenario_26_a_reader_of_a_follower_sees_no_gap_across_a_change_of_leaders(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    reader = RackReader(stage, rack_of(3))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(reader.run())
+        async with stage.load():
+            await stage.until_acknowledged(30)
+            stage.node(1).kill()
+            await stage.until(lambda: stage.leader() == 2)
+            before = stage.metric(3, SENT)
+            await stage.until_acknowledged(30)
+            await stage.until(lambda: stage.metric(3, SENT) > before)
+            stage.cut((2, 3))  # the follower falls behind: the reader is sent to the leader
+            await stage.until(lambda: 3 not in stage.isr() and stage.leader() == 2)
+            await stage.until_acknowledged(10)
+            stage.heal()
+        written = stage.acknowledged()
+        await stage.until(lambda: len(reader.offsets) >= written)
+        reader.is_finished = True
+    assert reader.offsets == list(range(len(reader.offsets)))
+    assert not reader.uncommitted
 
 
 def directory_of(stage: Stage, broker: int, tp: TopicPartition) -> Path:
@@ -133,23 +134,22 @@ def test_scenario_28_a_broker_whose_disk_is_full_fails_over_and_comes_back_with_
     play(scenario)
 
 
-def test_scenario_29_all_leaders_are_elected_after_the_controller_was_killed() -> None:
+@played_by(play)
+async def test_scenario_29_all_leaders_are_elected_after_the_controller_was_killed(
+    stage: Stage,
+) -> None:
     """With fewer partitions than in real processes: virtual time says nothing about their number.
     The killed controller leads a third of them."""
-
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        await admin.create(stage.cluster.admin, admin.NewTopic("many", 150, {}, 3))
-        view = stage.cluster.view
-        many = [TopicPartition("many", number) for number in range(150)]
-        await stage.until(lambda: all(len(stage.isr(tp)) == 3 for tp in many))
-        dead = view.controller()
-        led = [tp for tp in many if stage.leader(tp) == dead]
-        assert len(led) >= 40
-        stage.node(dead).kill()
-        await stage.until_gone(dead)
-        await stage.until(lambda: all(stage.leader(tp) not in (dead, -1) for tp in many), 5.0)
-        assert view.controller() not in (dead, -1)
-        await stage.write(5)
-
-    play(scenario)
+    await stage.topic((1, 2, 3))
+    await admin.create(stage.cluster.admin, admin.NewTopic("many", 150, {}, 3))
+    view = stage.cluster.view
+    many = [TopicPartition("many", number) for number in range(150)]
+    await stage.until(lambda: all(len(stage.isr(tp)) == 3 for tp in many))
+    dead = view.controller()
+    led = [tp for tp in many if stage.leader(tp) == dead]
+    assert len(led) >= 40
+    stage.node(dead).kill()
+    await stage.until_gone(dead)
+    await stage.until(lambda: all(stage.leader(tp) not in (dead, -1) for tp in many), 5.0)
+    assert view.controller() not in (dead, -1)
+    await stage.write(5)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ottla.testing.history import Leads
+from tests.fakes.async_tests import played_by
 from tests.sim.cluster.moments import Moment
 from tests.sim.cluster.stage import T0, Stage, play
 from tests.sim.cluster.verdict import log_of
@@ -20,66 +21,62 @@ from tests.sim.cluster.verdict import log_of
 SEGMENT = Path("/data/t-0/00000000000000000000.log")
 
 
-def test_scenario_01_kill_of_a_leader_loses_nothing_and_writes_go_on() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            stage.node(1).kill()
-            await stage.until_gone(1)
-            before = stage.acknowledged()
-            assert await stage.until(lambda: stage.acknowledged() > before) < 1.5
-            assert stage.leader() != 1
-
-    play(scenario)
+@played_by(play)
+async def test_scenario_01_kill_of_a_leader_loses_nothing_and_writes_go_on(stage: Stage) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        stage.node(1).kill()
+        await stage.until_gone(1)
+        before = stage.acknowledged()
+        assert await stage.until(lambda: stage.acknowledged() > before) < 1.5
+        assert stage.leader() != 1
 
 
-def test_scenario_02_a_leader_cut_off_from_followers_acknowledges_nothing_and_stays() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            stage.cut((1, 2), (1, 3))
-            await asyncio.sleep(0.5)  # what was on its way
-            before, epoch = stage.acknowledged(), stage.epoch()
-            await asyncio.sleep(5.0)
-            assert stage.acknowledged() == before
-            assert (stage.leader(), stage.epoch()) == (1, epoch), "its session lives"
-            stage.heal()
-            await stage.until(lambda: stage.acknowledged() > before)
-
-    play(scenario)
-
-
-def test_scenario_03_a_leader_cut_off_from_the_store_is_replaced_and_truncates() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            stage.node(1).cut_from_store()
-            before = stage.acknowledged()
-            await stage.until(lambda: stage.acknowledged() > before)
-            assert stage.leader() == 1, "it goes on until another one is elected"
-            await stage.until(lambda: stage.leader() != 1)
-            stage.node(1).heal_store()
-            await stage.until(lambda: stage.isr() == {1, 2, 3})
-
-    play(scenario)
+@played_by(play)
+async def test_scenario_02_a_leader_cut_off_from_followers_acknowledges_nothing_and_stays(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        stage.cut((1, 2), (1, 3))
+        await asyncio.sleep(0.5)  # what was on its way
+        before, epoch = stage.acknowledged(), stage.epoch()
+        await asyncio.sleep(5.0)
+        assert stage.acknowledged() == before
+        assert (stage.leader(), stage.epoch()) == (1, epoch), "its session lives"
+        stage.heal()
+        await stage.until(lambda: stage.acknowledged() > before)
 
 
-def test_scenario_04_two_failovers_within_a_second_leave_equal_logs() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            stage.node(1).kill()
-            await stage.until(lambda: stage.leader() == 2)
-            stage.node(2).expire_session()
-            took_s = await stage.until(lambda: stage.leader() == 3)
-            assert took_s < 1.0
-            await stage.start(1)
+@played_by(play)
+async def test_scenario_03_a_leader_cut_off_from_the_store_is_replaced_and_truncates(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        stage.node(1).cut_from_store()
+        before = stage.acknowledged()
+        await stage.until(lambda: stage.acknowledged() > before)
+        assert stage.leader() == 1, "it goes on until another one is elected"
+        await stage.until(lambda: stage.leader() != 1)
+        stage.node(1).heal_store()
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
 
-    play(scenario)
+
+@played_by(play)
+async def test_scenario_04_two_failovers_within_a_second_leave_equal_logs(stage: Stage) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        stage.node(1).kill()
+        await stage.until(lambda: stage.leader() == 2)
+        stage.node(2).expire_session()
+        took_s = await stage.until(lambda: stage.leader() == 3)
+        assert took_s < 1.0
+        await stage.start(1)
 
 
 def test_scenario_05_a_follower_with_a_stale_high_watermark_keeps_committed_records() -> None:
@@ -99,23 +96,23 @@ def test_scenario_05_a_follower_with_a_stale_high_watermark_keeps_committed_reco
     assert not stage.logged("truncating t-0")
 
 
-def test_scenario_06_a_sole_in_sync_leader_keeps_its_partition_offline_until_it_returns() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3), min_insync_replicas="1")
-        stage.node(2).kill()
-        stage.node(3).kill()
-        await stage.until(lambda: stage.isr() == {1})
-        sent = await stage.write(10)
-        stage.node(1).cut_power()
-        await stage.start(2)
-        await stage.start(3)
-        await asyncio.sleep(10.0)
-        assert (stage.leader(), stage.isr()) == (-1, {1})
-        await stage.start(1)
-        await stage.until(lambda: stage.isr() == {1, 2, 3})
-        assert log_of(stage.node(2), T0).end >= sent[-1].offset + 1
-
-    play(scenario, {"flush.before.ack": "auto"})
+@played_by(play, {"flush.before.ack": "auto"})
+async def test_scenario_06_a_sole_in_sync_leader_keeps_its_partition_offline_until_it_returns(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3), min_insync_replicas="1")
+    stage.node(2).kill()
+    stage.node(3).kill()
+    await stage.until(lambda: stage.isr() == {1})
+    sent = await stage.write(10)
+    stage.node(1).cut_power()
+    await stage.start(2)
+    await stage.start(3)
+    await asyncio.sleep(10.0)
+    assert (stage.leader(), stage.isr()) == (-1, {1})
+    await stage.start(1)
+    await stage.until(lambda: stage.isr() == {1, 2, 3})
+    assert log_of(stage.node(2), T0).end >= sent[-1].offset + 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -174,23 +171,23 @@ def test_scenario_09_a_wiped_disk_under_the_same_id_is_not_elected_and_refills()
     assert stage.logged("it leaves every ISR and refills")
 
 
-def test_scenario_19_a_stopped_follower_leaves_in_time_and_rejoins_at_the_high_watermark() -> None:
-    async def scenario(stage: Stage) -> None:
-        await stage.topic((1, 2, 3))
-        async with stage.load():
-            await stage.until_acknowledged(20)
-            stage.node(3).pause()
-            took_s = await stage.until(lambda: stage.isr() == {1, 2})
-            assert took_s < 1.5 * 1.5 + 0.2
-            before = stage.acknowledged()
-            await stage.until(lambda: stage.acknowledged() > before + 20)
-            stage.node(3).resume()
-            subject = await stage.cluster.moments.wait(Moment.ISR_GROWS, 10.0)
-            assert subject is not None and subject.joined == 3
-            committed = [e.high_watermark for e in stage.book.events if isinstance(e, Leads)]
-            assert log_of(stage.node(3), T0).end >= max(committed)
-
-    play(scenario, {"zookeeper.session.timeout.ms": "60000"})
+@played_by(play, {"zookeeper.session.timeout.ms": "60000"})
+async def test_scenario_19_a_stopped_follower_leaves_in_time_and_rejoins_at_the_high_watermark(
+    stage: Stage,
+) -> None:
+    await stage.topic((1, 2, 3))
+    async with stage.load():
+        await stage.until_acknowledged(20)
+        stage.node(3).pause()
+        took_s = await stage.until(lambda: stage.isr() == {1, 2})
+        assert took_s < 1.5 * 1.5 + 0.2
+        before = stage.acknowledged()
+        await stage.until(lambda: stage.acknowledged() > before + 20)
+        stage.node(3).resume()
+        subject = await stage.cluster.moments.wait(Moment.ISR_GROWS, 10.0)
+        assert subject is not None and subject.joined == 3
+        committed = [e.high_watermark for e in stage.book.events if isinstance(e, Leads)]
+        assert log_of(stage.node(3), T0).end >= max(committed)
 
 
 @pytest.mark.parametrize(("source", "target"), [(1, 2), (2, 1)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.admin import api_keys
@@ -48,12 +48,32 @@ class ScramDeletion(NamedTuple):
 async def alter_user_scram_credentials(
     session: Session, changes: Iterable[ScramUpsertion | ScramDeletion]
 ) -> Outcomes[str, None]:
-    """Set and delete credentials; the outcome for each user."""
-    requested_changes = list(changes)
-    for change in requested_changes:
+    """Set and delete credentials; the outcome for each user.
+
+    Brokers take one change of a user in a request: further ones go into requests of their own,
+    unless an earlier one of that user failed.
+    """
+    left = list(changes)
+    for change in left:
         if change.mechanism not in MECHANISM_NUMBERS:
             expected = " or ".join(MECHANISM_NUMBERS)
             raise UserError(f"mechanism {change.mechanism!r}: expected {expected}")
+    outcomes: Outcomes[str, None] = Outcomes()
+    while left:
+        some = {change.user: change for change in reversed(left)}  # the first of each user
+        outcomes.update(await _alter(session, list(some.values())))
+        left = [
+            change
+            for change in left
+            if change is not some[change.user] and not isinstance(outcomes[change.user], Exception)
+        ]
+    return outcomes
+
+
+async def _alter(
+    session: Session, requested_changes: Sequence[ScramUpsertion | ScramDeletion]
+) -> Outcomes[str, None]:
+    """One change of each of these users."""
     upsertions = {
         change: await asyncio.to_thread(_upsertion_fields, change)
         for change in requested_changes

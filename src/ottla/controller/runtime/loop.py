@@ -188,7 +188,7 @@ class ControllerLoop:
         except RegistrationError:
             raise
         except Exception:
-            log.exception("controller failed to handle an event")
+            log.exception("controller failed to handle %s", type(item).__name__)
             self._pending.fail(request_ids(item), ErrorCode.unknown_server_error)
 
     async def _process(self, queued: Queued) -> None:
@@ -272,9 +272,15 @@ class ControllerLoop:
         for warning in step.warnings:
             log.warning(warning)
         assert self._outbox is not None, "the loop runs"
-        self._outbox.update(step.state.brokers)
+        leaving = step.state.shutting_down
+        self._outbox.update(step.state.brokers, leaving)
+        last = []
         async for request in in_slices(requests(step.state, step.sends), REQUESTS_AT_ONCE):
-            self._outbox.send((request,))
+            if request.broker.id in leaving:
+                last.append(request)
+            else:
+                self._outbox.send((request,))
+        self._outbox.send(last)
         for reply in step.replies:
             give = partial(self._pending.reply, reply.request_id, reply.answer)
             if reply.at_once or not step.sends:

@@ -8,6 +8,9 @@ A request that the broker refuses as a whole, because of a stale epoch for insta
 delivered either: it is sent again until the broker accepts it, or until the queue is closed because
 the broker left, has a new epoch, or this controller resigned.
 
+A broker that shuts down hears last. Its clients look for the new leaders as soon as it refuses
+them, and one that does not know yet that it leads would refuse them again: they would back off.
+
 A queue is bounded. When a broker is so slow that its queue is full, the queue is dropped and the
 controller notified: it sends its full state once, instead of every step in between. Before that,
 requests that wait are merged where that is safe (`request_queue.py`).
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -39,6 +42,8 @@ QUEUE_MAX: Final = 1_000
 RETRY_S: Final = 0.1
 DELIVERY_S: Final = 1.0
 """How long a reply to a client waits for brokers that are slow or gone."""
+OTHERS_FIRST_S: Final = 0.1
+"""How long a request to a broker that shuts down waits for the others."""
 
 OnEvent = Callable[[Event], None]
 
@@ -81,6 +86,8 @@ class BrokerQueue:
         self._link: BrokerLink | None = None
         self._on_event = on_event
         self._metrics = metrics
+        self.wait_for_others: Callable[[], Awaitable[None]] | None = None
+        """Set while the broker shuts down: called before each request."""
         self._queue = RequestQueue()
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
@@ -110,6 +117,8 @@ class BrokerQueue:
         try:
             while True:
                 while self.waiting:
+                    if self.wait_for_others is not None:
+                        await self.wait_for_others()
                     await self._deliver(self._queue.pop())
                 self._idle.set()
                 self._arrived.clear()
@@ -161,8 +170,13 @@ class Outbox:
         self._metrics = metrics
         self._queues: dict[BrokerId, tuple[BrokerQueue, asyncio.Task[None]]] = {}
 
-    def update(self, brokers: Mapping[BrokerId, BrokerState]) -> None:
-        """Open the queues of new brokers, close those of removed and changed ones."""
+    def update(
+        self, brokers: Mapping[BrokerId, BrokerState], leaving: Set[BrokerId] = frozenset()
+    ) -> None:
+        """Open the queues of new brokers, close those of removed and changed ones.
+
+        `leaving`: those that shut down.
+        """
         for id, (queue, task) in list(self._queues.items()):
             if brokers.get(id) != queue.broker:
                 task.cancel()
@@ -173,6 +187,8 @@ class Outbox:
                 queue = BrokerQueue(broker, self._links, self._on_event, self._metrics)
                 self._metrics.add_queue(id, partial(_waiting, queue))
                 self._queues[id] = (queue, self._tasks.create_task(queue.run()))
+        for id, (queue, _) in self._queues.items():
+            queue.wait_for_others = partial(self._deliver_to_others, id) if id in leaving else None
 
     def send(self, requests: Iterable[Request]) -> None:
         for request in requests:
@@ -183,15 +199,23 @@ class Outbox:
         self._tasks.create_task(self._act_after_delivery(act))
 
     async def _act_after_delivery(self, act: Callable[[], None]) -> None:
-        queues = [queue for queue, _ in self._queues.values()]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(DELIVERY_S):
-                for queue in queues:
-                    await queue.delivered()
+        await _delivered([queue for queue, _ in self._queues.values()], DELIVERY_S)
         act()
+
+    async def _deliver_to_others(self, id: BrokerId) -> None:
+        others = [queue for other, (queue, _) in self._queues.items() if other != id]
+        await _delivered(others, OTHERS_FIRST_S)
 
     def close(self) -> None:
         self.update({})
+
+
+async def _delivered(queues: Iterable[BrokerQueue], within_s: float) -> None:
+    """Until all these brokers have replied to what was sent so far, or the time is over."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            for queue in queues:
+                await queue.delivered()
 
 
 def _waiting(queue: BrokerQueue) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from random import Random
@@ -200,10 +200,10 @@ class StoreReader:
             if node is not None and node.data != log_dirs.encode()
         }
 
-    async def topics(self, loaded: Iterable[str]) -> TopicsReloaded:
-        names = frozenset(await self._children(paths.TOPICS))
-        new = await self._topics(sorted(names - set(loaded)))
-        return TopicsReloaded(names, new, self._ids(new))
+    async def topics(self, loaded: Container[str]) -> TopicsReloaded:
+        names = await self._children(paths.TOPICS)  # sorted
+        new = await self._topics([name for name in names if name not in loaded])
+        return TopicsReloaded(frozenset(names), new, self._ids(new))
 
     async def partitions(self, name: str) -> PartitionsReloaded | None:
         topics = await self._topics([name])

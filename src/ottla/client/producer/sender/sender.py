@@ -135,9 +135,7 @@ class Sender:
         if link is None:
             return self._refresh_metadata({queue.tp.topic for queue in queues})
         if not link.peer.is_ready:
-            return self.background_tasks.start(
-                ("connect", node), partial(self._connect, link, queues)
-            )
+            return self.background_tasks.start(("connect", node), partial(self._connect, link))
         in_flight = self._in_flight.setdefault(node, deque())
         while len(in_flight) < self._config.max_in_flight_requests_per_connection:
             batches = self._accumulator.drain(node, queues, self._numbering.may_drain)
@@ -261,7 +259,8 @@ class Sender:
         network_error = KafkaError(ErrorCode.network_exception, f"{request.link.node}: {error}")
         for batch in request.batches:
             self.outcomes.on_error(batch, network_error, -1)
-        self._refresh_metadata({batch.tp.topic for batch in request.batches})
+        topics = {batch.tp.topic for batch in request.batches}
+        self._refresh_metadata(topics | self._topics_led_by(request.link))
 
     def _on_request_done(self, request: Request) -> None:
         for batch in request.batches:
@@ -270,12 +269,32 @@ class Sender:
 
     # connections, metadata, timers
 
-    async def _connect(self, link: BrokerConnection, queues: list[Queue]) -> None:
+    async def _connect(self, link: BrokerConnection) -> None:
         try:
             await link.ready()
         except OSError:
-            self._refresh_metadata({queue.tp.topic for queue in queues})
+            self._refresh_metadata(self._topics_led_by(link))
+            self.background_tasks.start(
+                ("new leaders", link.node.id), partial(self._look_for_new_leaders, link)
+            )
             raise
+
+    async def _look_for_new_leaders(self, link: BrokerConnection) -> None:
+        """Refresh the metadata until the broker is reached, or leads nothing any more.
+
+        Connections to a dead broker are tried once a second at last (`reconnect.backoff.max.ms`);
+        the others know of its successors sooner than that.
+        """
+        looks = 0
+        while link.peer.not_before_ms and (topics := self._topics_led_by(link)):
+            looks += 1
+            await asyncio.sleep(self._cluster.backoff.after(looks) / 1e3)
+            await self._cluster.refresh(topics)
+            self.wake()
+
+    def _topics_led_by(self, link: BrokerConnection) -> set[str]:
+        """All of them are refreshed at once: the next request would have to wait."""
+        return self._cluster.metadata.topics_led_by(link.node.id)
 
     async def _load_kernel(self) -> None:
         """On another thread: it takes a second or more; plain Python encodes meanwhile."""
