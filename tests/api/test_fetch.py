@@ -249,6 +249,18 @@ async def test_a_follower_reads_to_the_end_and_is_counted(version: int) -> None:
         assert partition.log.high_watermark == 2
 
 
+@pytest.mark.parametrize(("replica", "expected"), [(OTHER, 1), (-1, 0)])
+async def test_the_connection_of_a_follower_is_made_ready_for_large_replies(
+    replica: int, expected: int
+) -> None:
+    async with api_side(IN_CLUSTER) as side:
+        await side.data.lead(replicas=TWO)
+        calls: list[None] = []
+        side.caller.peer.on_large_replies = lambda: calls.append(None)
+        await side.caller.ask(API, **fields(part(0), replica_id=replica))
+        assert len(calls) == expected
+
+
 async def test_who_claims_to_be_a_follower_on_a_clients_listener_is_refused() -> None:
     settings = {
         "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",

@@ -3,7 +3,7 @@
 A broker in a thread of its own is asked for thousands of things at once, API by API. What one
 callback of its loop does between two turns is counted in calls of functions, Python's and C's: that
 is the same on every machine, however busy it is. `benchmarks/stalls.py` says what it is in
-milliseconds: `CALLS_MAX` are some 20 of them.
+milliseconds: `CALLS_MAX` are some 10 of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,17 @@ from ottla.api.api import Api
 from ottla.testing import Broker
 from tests.raw_requests import Line
 
-CALLS_MAX: Final = 90_000
+CALLS_MAX: Final = 42_000
+CALLS_MAX_OF: Final = {
+    "AlterPartitionReassignments": 20_000,
+    "CreatePartitions": 20_000,
+    "DeleteRecords": 20_000,
+    "OffsetCommit": 35_000,
+    "Produce": 30_000,
+    "OffsetDelete": 25_000,
+    "WriteTxnMarkers": 25_000,
+}
+"""Of those that are handled in slices from beginning to end."""
 TOPICS: Final = 10
 PARTITIONS: Final = 100
 ITEMS: Final = 10_000
@@ -111,7 +121,8 @@ def test_no_request_keeps_the_loop_for_long(
             line.send(frame)
             assert line.receive() is not None, "it may be asked for so much"
             calls.counting = False
-        assert calls.most < CALLS_MAX, f"{api.name} {one.note}"
+        most = CALLS_MAX_OF.get(api.name, CALLS_MAX)
+        assert calls.most < most, f"{api.name} {one.note}"
 
 
 def test_every_api_is_asked_for_as_much_as_it_may_be() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
-from ottla.delay.slices import Slices, finished, in_slices, sliced, step_through
+from ottla.delay.slices import SLICE_NS, Slices, finished, in_slices, sliced, step_through
+from tests.fakes.manual_time import ManualClock
 
 
 class Turns:
@@ -36,6 +37,16 @@ async def test_the_loop_has_a_turn_between_slices(items: int, size: int, turns: 
     counted.begin()
     assert [item async for item in in_slices(range(items), size)] == list(range(items))
     assert counted.end() == turns
+
+
+async def test_a_slice_with_a_clock_ends_when_its_time_is_over() -> None:
+    clock, counted, seen = ManualClock(), Turns(), []
+    counted.begin()
+    async for item in in_slices(range(10), 100, clock):
+        seen.append(item)
+        clock.ns += SLICE_NS // 2
+    assert seen == list(range(10))
+    assert counted.end() == 4, "after every second one"
 
 
 async def test_nested_loops_share_their_slices() -> None:

@@ -65,7 +65,7 @@ def test_a_piece_ends_after_so_many_elements_however_they_are_nested(
 def test_a_message_is_large_by_all_of_its_elements(
     topics: int, partitions: int, large: bool
 ) -> None:
-    assert is_large(listed(topics, partitions)) is large
+    assert is_large(LIST_OFFSETS, listed(topics, partitions)) is large
 
 
 def test_null_where_none_may_be_is_refused_in_pieces_too() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.delay.slices import Slices
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from tests.security.acl_rules import ALICE, AWAY, BOB, HOME, deny, rule
 
@@ -87,20 +90,24 @@ def anything(**changed: object) -> Filter:
     return every._replace(**changed)  # type: ignore[arg-type]
 
 
-def test_a_filter_takes_what_agrees_with_all_it_says() -> None:
+async def test_a_filter_takes_what_agrees_with_all_it_says() -> None:
     literal, prefixed = rule(), rule(name="ord", pattern=Pattern.PREFIXED, host=HOME)
     every, denied = rule(name="*", principal=BOB), deny(kind=Kind.GROUP)
     rules = Rules([literal, prefixed, every, denied])
-    assert set(rules.matching(anything())) == {literal, prefixed, every, denied}
-    assert rules.matching(anything(name="orders", pattern=Pattern.LITERAL, kind=Kind.TOPIC)) == [
-        literal
-    ]
-    matched = rules.matching(anything(name="orders", pattern=Pattern.MATCH, kind=Kind.TOPIC))
+    assert set(await rules.matching(anything(), Slices())) == {literal, prefixed, every, denied}
+    assert (
+        await rules.matching(
+            anything(name="orders", pattern=Pattern.LITERAL, kind=Kind.TOPIC), Slices()
+        )
+    ) == [literal]
+    matched = await rules.matching(
+        anything(name="orders", pattern=Pattern.MATCH, kind=Kind.TOPIC), Slices()
+    )
     assert set(matched) == {literal, prefixed, every}
-    assert rules.matching(anything(principal=BOB)) == [every]
-    assert rules.matching(anything(host=HOME)) == [prefixed]
-    assert rules.matching(anything(permission=Permission.DENY)) == [denied]
-    assert rules.matching(anything(operation=Operation.WRITE)) == []
+    assert (await rules.matching(anything(principal=BOB), Slices())) == [every]
+    assert (await rules.matching(anything(host=HOME), Slices())) == [prefixed]
+    assert (await rules.matching(anything(permission=Permission.DENY), Slices())) == [denied]
+    assert (await rules.matching(anything(operation=Operation.WRITE), Slices())) == []
 
 
 names = st.sampled_from(["*", "a", "ab", "abc", "b"])
@@ -137,3 +144,22 @@ def test_if_some_resource_is_said_to_be_allowed_there_is_one(rules: list[Rule]) 
     )
     some = arranged.allow_some(ALICE, HOME, Operation.READ, Kind.TOPIC)
     assert bool(some) is one_by_one
+
+
+async def test_many_rules_are_indexed_and_searched_in_slices() -> None:
+    rules = [rule(name=f"topic-{number}") for number in range(1_000)]
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    built = await Rules.build([*rules, *rules[:10]])
+    assert turns >= 4
+    assert built.all == Rules(rules).all
+    assert len(await built.matching(anything(), Slices())) == 1_000
+    assert turns >= 8
+    counting.cancel()

@@ -1,12 +1,12 @@
 """AlterUserScramCredentials (51): sets and deletes SCRAM credentials.
 
-The client sends the salted password; what is stored are the keys derived from it.
+The client sends the salted password; what is stored are the keys derived from it. As Kafka does, it
+takes one change of a user in a request, of whichever mechanism.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -36,26 +36,25 @@ async def alter_user_scram_credentials(request: Request, ctx: Context) -> Fields
     results = []
     async for user in in_slices(by_user, SLICE):
         try:
-            times = Counter(item.mechanism for item in by_user[user])
-            for item in by_user[user]:
-                _check(item, times[item.mechanism])
-            await _alter(ctx, user, by_user[user])
+            first, *others = by_user[user]
+            _check(first)
+            if others:
+                raise KafkaError(
+                    ErrorCode.duplicate_resource,
+                    "A user credential cannot be altered twice in the same request",
+                )
+            await _alter(ctx, user, first)
         except KafkaError as error:
             errors[user] = error
         results.append(_result(user, errors.get(user)))
     return {"throttle_time": 0, "results": results}
 
 
-def _check(item: KioStruct, times: int) -> None:
+def _check(item: KioStruct) -> None:
     if not item.name:
         raise KafkaError(ErrorCode.unacceptable_credential, "Username must not be empty")
     if item.mechanism not in MECHANISM_NAMES:
         raise KafkaError(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
-    if times > 1:
-        raise KafkaError(
-            ErrorCode.duplicate_resource,
-            "A user credential cannot be altered twice in the same request",
-        )
     if not _is_upsertion(item):
         return
     reason = None
@@ -71,22 +70,21 @@ def _check(item: KioStruct, times: int) -> None:
         raise KafkaError(ErrorCode.unacceptable_credential, reason)
 
 
-async def _alter(ctx: Context, user: str, items: list[KioStruct]) -> None:
+async def _alter(ctx: Context, user: str, item: KioStruct) -> None:
     def change(stored: Mapping[str, str]) -> dict[str, str]:
         changed = dict(stored)
-        for item in items:
-            mechanism = MECHANISM_NAMES[item.mechanism]
-            if _is_upsertion(item):
-                changed[mechanism] = str(
-                    Credential.of_salted(
-                        mechanism, bytes(item.salted_password), bytes(item.salt), item.iterations
-                    )
+        mechanism = MECHANISM_NAMES[item.mechanism]
+        if _is_upsertion(item):
+            changed[mechanism] = str(
+                Credential.of_salted(
+                    mechanism, bytes(item.salted_password), bytes(item.salt), item.iterations
                 )
-            elif changed.pop(mechanism, None) is None:
-                raise KafkaError(
-                    ErrorCode.resource_not_found,
-                    "Attempt to delete a user credential that does not exist",
-                )
+            )
+        elif changed.pop(mechanism, None) is None:
+            raise KafkaError(
+                ErrorCode.resource_not_found,
+                "Attempt to delete a user credential that does not exist",
+            )
         return changed
 
     await ctx.services.shared.configs.change_user(user, change)

@@ -23,12 +23,18 @@ NAMES_MAX: Final = 20
 ITEMS_MAX: Final = 200
 """How many items of a reply are looked at: a large one must not keep the event loop."""
 
+FIRST_WITH_TOPIC_IDS: Final = 6
+"""Version of DeleteTopics."""
+VALIDATING: Final = frozenset({19, 33, 37, 44, 49})
+"""Requests with the field `validate_only`. Of others it is not asked: to look for a field that a
+message lacks, all its versions are imported."""
+
 _KINDS: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 
 
 def log_change(api: Api, request: Request, ctx: Context, reply: Fields) -> None:
     """After the request was handled; `failed` counts what was refused of its first items."""
-    if getattr(request, "validate_only", False):
+    if api.key in VALIDATING and request.validate_only:
         return
     names = list(islice(ADMINISTRATIVE[api.key](request), NAMES_MAX + 1))
     more = " and more" if len(names) > NAMES_MAX else ""
@@ -61,8 +67,8 @@ def _named(items: Iterable[Request] | None) -> Iterator[str]:
 
 
 def _deleted_topics(request: Request) -> Iterator[str]:
-    names = getattr(request, "topic_names", None)  # until version 5
-    return iter(names) if names else _named(request.topics)
+    by_name: bool = request.__version__ < FIRST_WITH_TOPIC_IDS
+    return iter(request.topic_names) if by_name else _named(request.topics)
 
 
 def _configs(request: Request) -> Iterator[str]:

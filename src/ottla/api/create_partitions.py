@@ -9,7 +9,7 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.throttling import MutationQuota
 from ottla.controller.events import MorePartitions
-from ottla.delay.slices import in_slices
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId
 from ottla.protocol import wire
@@ -28,13 +28,14 @@ async def create_partitions(request: Request, ctx: Context) -> Fields:
         for name in times
         if times[name] > 1
     }
-    async for name in in_slices(times):
+    slices = Slices()
+    async for name in slices.of(times):
         if name not in refusals and not ctx.allows(Operation.ALTER, Kind.TOPIC, name):
             refusals[name] = KafkaError(ErrorCode.topic_authorization_failed)
     quota = MutationQuota(ctx, FIRST_STRICT)
     topics = ctx.services.metadata.image.topics
     added: dict[str, int] = {}
-    for topic in request.topics:
+    async for topic in slices.of(request.topics):
         if topic.name not in refusals and topic.name in topics:
             try:
                 count = max(topic.count - len(topics[topic.name].partitions), 0)
@@ -42,14 +43,14 @@ async def create_partitions(request: Request, ctx: Context) -> Fields:
                 added[topic.name] = count
             except KafkaError as refusal:
                 refusals[topic.name] = refusal
-    more = [_more(topic) for topic in request.topics if topic.name not in refusals]
+    more = [_more(topic) async for topic in slices.of(request.topics) if topic.name not in refusals]
     refusals |= await ctx.services.controller.create_partitions(
         more, wire.ms(request.timeout), validate_only=request.validate_only
     )
     for name, count in added.items():
         if refusals[name] is not None:
             quota.give_back(count)
-    results = _fields(_result(name, refusals[name]) for name in times)
+    results = _fields([_result(name, refusals[name]) async for name in slices.of(times)])
     return {**results, "throttle_time": quota.delay_ms}
 
 

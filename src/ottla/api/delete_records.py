@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.delay.slices import in_slices
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
@@ -19,18 +19,19 @@ KEY: Final = 21
 
 async def delete_records(request: Request, ctx: Context) -> Fields:
     names = {topic.name for topic in request.topics}
+    slices = Slices()
     allowed = {
-        name async for name in in_slices(names) if ctx.allows(Operation.DELETE, Kind.TOPIC, name)
+        name async for name in slices.of(names) if ctx.allows(Operation.DELETE, Kind.TOPIC, name)
     }
     deletes = [
         PartitionDeletion(TopicPartition(topic.name, partition.partition_index), partition.offset)
         for topic in request.topics
         if topic.name in allowed
-        for partition in topic.partitions
+        async for partition in slices.of(topic.partitions)
     ]
     deletions = iter(await ctx.services.replicas.deletes.delete(deletes, wire.ms(request.timeout)))
     topics = [
-        _topic(topic, deletions)
+        await _topic(topic, deletions, slices)
         if topic.name in allowed
         else _refused(topic, ErrorCode.topic_authorization_failed)
         for topic in request.topics
@@ -38,8 +39,9 @@ async def delete_records(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "topics": topics}
 
 
-def _topic(topic: KioStruct, deletions: Iterator[Deletion]) -> Fields:
+async def _topic(topic: KioStruct, deletions: Iterator[Deletion], slices: Slices) -> Fields:
     """The results of a topic; `deletions` are in the order of the request."""
+    results = zip(topic.partitions, deletions, strict=False)
     return {
         "name": topic.name,
         "partitions": [
@@ -48,7 +50,7 @@ def _topic(topic: KioStruct, deletions: Iterator[Deletion]) -> Fields:
                 "low_watermark": deletion.low_watermark,
                 "error_code": deletion.code,
             }
-            for partition, deletion in zip(topic.partitions, deletions, strict=False)
+            async for partition, deletion in slices.of(results)
         ],
     }
 

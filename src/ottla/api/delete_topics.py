@@ -22,6 +22,8 @@ FIRST_STRICT: Final = 5
 """From this version on clients know THROTTLING_QUOTA_EXCEEDED."""
 FIRST_WITH_OWN_CODE: Final = 3
 """Earlier versions do not have TOPIC_DELETION_DISABLED."""
+FIRST_BY_ID: Final = 6
+"""Before it, topics are named in another field."""
 
 
 class Named(NamedTuple):
@@ -70,8 +72,9 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
 
 
 def _requested_topics(request: Request) -> list[Named]:
-    by_name = [Named(name, NO_TOPIC_ID) for name in request.topic_names]
-    return by_name + [Named(topic.name, topic.topic_id or NO_TOPIC_ID) for topic in request.topics]
+    if request.__version__ < FIRST_BY_ID:
+        return [Named(name, NO_TOPIC_ID) for name in request.topic_names]
+    return [Named(topic.name, topic.topic_id or NO_TOPIC_ID) for topic in request.topics]
 
 
 def _resolve(named: Named, image: Image) -> str:

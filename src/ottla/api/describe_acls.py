@@ -8,7 +8,7 @@ from typing import Final
 from ottla.api.acl_rules import read_filter, resources, store_of
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
-from ottla.delay.slices import in_slices
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Operation, Rules
 
@@ -19,9 +19,7 @@ async def describe_acls(request: Request, ctx: Context) -> Fields:
     store_of(ctx, "No Authorizer is configured on the broker")
     rules = ctx.services.authorizer.rules or Rules()
     filter_ = read_filter(request)
-    matching = [rule async for rule in in_slices(rules.all) if filter_.accepts(rule)]
-    await asyncio.sleep(0)
-    matching.sort()
+    matching = await rules.matching(filter_, Slices())
     await asyncio.sleep(0)
     return {**_head(ErrorCode.none, None), "resources": resources(matching)}
 

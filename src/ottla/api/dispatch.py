@@ -170,7 +170,9 @@ class Dispatch:
         if api.raw is None:
             wire.check_request(call, frame)
             await asyncio.sleep(0)
-            return wire.read_request(call, frame)
+            request = wire.read_request(call, frame)
+            await asyncio.sleep(0)
+            return request
         try:
             api.raw(call, frame, slot, self._services)
         except TooManyValues:
@@ -197,7 +199,8 @@ class Dispatch:
         try:
             fields = await handle(api, request, Context(call, slot.peer, self._services))
             fields = throttled(api, call, slot, self._services, fields)
-            if wire.is_large(fields):
+            if wire.reply_is_large(call, fields):
+                await asyncio.sleep(0)
                 slot.reply([await finished(wire.reply_in_pieces(call, fields))])
             else:
                 slot.reply([wire.reply(call, fields)])

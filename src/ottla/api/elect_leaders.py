@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.controller.events import ElectionKind
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
@@ -30,31 +31,30 @@ async def elect_leaders(request: Request, ctx: Context) -> Fields:
         raise KafkaError(
             ErrorCode.invalid_request, f"Unknown election type {request.election_type}."
         ) from None
-    partitions = None
+    partitions, slices = None, Slices()
     if request.topic_partitions is not None:
         partitions = [
             TopicPartition(topic.topic, number)
             for topic in request.topic_partitions
-            for number in topic.partitions
+            async for number in slices.of(topic.partitions)
         ]
     codes = await ctx.services.controller.elect_leaders(kind, partitions, wire.ms(request.timeout))
     topics = ctx.services.metadata.image.topics
-    results = _by_topic(codes, topics)
+    results = _by_topic([_result(*item, topics) async for item in slices.of(codes.items())])
     return {**_head(ErrorCode.none), "replica_election_results": results}
 
 
-def _by_topic(
-    codes: Mapping[TopicPartition, ErrorCode], existing: Container[str] = ()
-) -> list[Fields]:
+def _result(
+    tp: TopicPartition, code: ErrorCode, existing: Container[str] = ()
+) -> tuple[str, Fields]:
+    message = _reason(tp, code, existing)
+    return tp.topic, {"partition_id": tp.partition, "error_code": code, "error_message": message}
+
+
+def _by_topic(results: Iterable[tuple[str, Fields]]) -> list[Fields]:
     topics: dict[str, list[Fields]] = {}
-    for tp, code in codes.items():
-        topics.setdefault(tp.topic, []).append(
-            {
-                "partition_id": tp.partition,
-                "error_code": code,
-                "error_message": _reason(tp, code, existing),
-            }
-        )
+    for topic, result in results:
+        topics.setdefault(topic, []).append(result)
     return [{"topic": name, "partition_result": results} for name, results in topics.items()]
 
 
@@ -70,10 +70,12 @@ def _head(code: ErrorCode) -> Fields:
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     topics = request.topic_partitions or ()
-    codes = {
-        TopicPartition(topic.topic, number): code for topic in topics for number in topic.partitions
-    }
-    return {**_head(code), "replica_election_results": _by_topic(codes)}
+    results = (
+        _result(TopicPartition(topic.topic, number), code)
+        for topic in topics
+        for number in topic.partitions
+    )
+    return {**_head(code), "replica_election_results": _by_topic(results)}
 
 
 API = Api(

@@ -21,11 +21,11 @@ from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, TopicId, TopicPartition
 from ottla.net.request_slot import Part, Peer, RequestSlot
 from ottla.protocol import wire
-from ottla.protocol.hot import FetchedPartition, fetch_reply
+from ottla.protocol.hot import FetchedPartition, fetch_reply, fetch_reply_in_slices
 from ottla.protocol.hot.parts import Endpoint
 from ottla.protocol.schema import KioMessage, KioStruct
 from ottla.protocol.wire import Call
-from ottla.replica.fetch.options import FetchClient, FetchOptions, Isolation
+from ottla.replica.fetch.options import ISOLATIONS, FetchClient, FetchOptions
 from ottla.replica.fetch.session_partition import SessionChanges
 from ottla.replica.fetch_sessions import NO_SESSION, FetchInSession, FetchSessionRequest
 from ottla.replica.leader import UNKNOWN_EPOCH
@@ -94,13 +94,16 @@ def _serve(
     services: Services,
 ) -> None:
     peer, most = slot.peer, services.config.current.fetch_max_bytes
-    if services.shared.quotas.in_force and _replica(call, request) < 0:
+    replica = session_request.replica_id
+    if services.shared.quotas.in_force and replica < 0:
         most = min(most, _quota_bytes(call, peer, services))
-    terms = _terms(call, request, peer, most)
+    terms = _terms(call, request, replica, peer.listener, most)
     from_follower = terms.from_follower
     if from_follower and not acts_as_broker(peer, services):
         _refuse_follower(call, slot, session_request.partitions)
         return
+    if from_follower:
+        peer.on_large_replies()
     try:
         fetching = services.replicas.sessions.begin(
             session_request, services.broker.clock.mono_ms()
@@ -178,13 +181,10 @@ class _Fetch:
             session_id = self._fetching.session_id
             empty = fetch_reply(self._call, throttle_ms, ErrorCode.none, session_id, ())
             self._slot.reply(_parts(empty))
-            return
-        reply = self._reply(fetched)
-        if len(fetched) > SLICE:
-            step_through(reply)
+        elif len(fetched) > SLICE:
+            step_through(self._reply_in_slices(fetched))
         else:
-            for _ in reply:
-                pass
+            self._reply(fetched)
 
     def _throttle(self, fetched: list[PartitionFetchResult]) -> int:
         """The throttle time; then nothing of this is sent, and its bytes are not counted."""
@@ -193,26 +193,45 @@ class _Fetch:
         size = _reply_bytes(fetched, in_session=self._fetching.session_id != NO_SESSION)
         return throttle_fetch(size, self._call, self._slot, self._services)
 
-    def _reply(self, fetched: list[PartitionFetchResult]) -> Generator[None, None, None]:
-        session_id = NO_SESSION
+    def _reply(self, fetched: list[PartitionFetchResult]) -> None:
+        call, now_ms = self._call, self._services.broker.clock.mono_ms()
+        session_id, changed = self._fetching.finish(fetched, now_ms)
+        endpoints: list[Endpoint] = []
+        leaders = self._leaders(changed)
+        if leaders is not None:
+            changed = [_with_leader(result, leaders) for result in changed]
+            endpoints = leaders.endpoints
+        topics = _topics(changed, call.version >= FIRST_BY_ID)
+        parts = fetch_reply(call, 0, ErrorCode.none, session_id, topics, endpoints=endpoints)
+        self._slot.reply(_parts(parts))
+
+    def _reply_in_slices(self, fetched: list[PartitionFetchResult]) -> Generator[None, None, None]:
+        """As `_reply`, for thousands of partitions."""
+        call, now_ms, session_id = self._call, self._services.broker.clock.mono_ms(), NO_SESSION
         changed: list[PartitionFetchResult] = []
-        now_ms = self._services.broker.clock.mono_ms()
         for reply_session, part in self._fetching.finish_in_slices(fetched, now_ms):
             session_id = reply_session
             changed += part
             yield
         endpoints: list[Endpoint] = []
-        if self._call.version >= FIRST_WITH_LEADERS and any(result.failed for result in changed):
-            leaders = CurrentLeaders(self._services, self._slot.peer.listener)
-            changed = [_with_leader(result, leaders) for result in changed]
-            endpoints = leaders.endpoints
-        topics = _topics(changed, self._call.version >= FIRST_BY_ID)
+        leaders = self._leaders(changed)
+        if leaders is not None:
+            shown: list[PartitionFetchResult] = []
+            for some in sliced(changed):
+                shown += [_with_leader(result, leaders) for result in some]
+                yield
+            changed, endpoints = shown, leaders.endpoints
+        topics = _topics(changed, call.version >= FIRST_BY_ID)
         yield
+        parts = yield from fetch_reply_in_slices(call, session_id, topics, endpoints=endpoints)
         if self._slot.alive:
-            reply = fetch_reply(
-                self._call, 0, ErrorCode.none, session_id, topics, endpoints=endpoints
-            )
-            self._slot.reply(_parts(reply))
+            self._slot.reply(_parts(parts))
+
+    def _leaders(self, changed: list[PartitionFetchResult]) -> CurrentLeaders | None:
+        """Where leaders are, if the client is to be told of them."""
+        if self._call.version >= FIRST_WITH_LEADERS and any(result.failed for result in changed):
+            return CurrentLeaders(self._services, self._slot.peer.listener)
+        return None
 
 
 def _quota_bytes(call: Call, peer: Peer, services: Services) -> int:
@@ -302,17 +321,19 @@ def _replica_epoch(call: Call, request: KioMessage) -> BrokerEpoch:
     return UNKNOWN_EPOCH
 
 
-def _terms(call: Call, request: KioMessage, peer: Peer, fetch_max_bytes: int) -> FetchOptions:
-    replica, client = _replica(call, request), None
+def _terms(
+    call: Call, request: KioMessage, replica: BrokerId, listener: str, fetch_max_bytes: int
+) -> FetchOptions:
+    client = None
     max_bytes = min(request.max_bytes, fetch_max_bytes)
     if call.version >= FIRST_WITH_RACK and replica < 0:
-        client = FetchClient(request.rack_id, peer.listener)
+        client = FetchClient(request.rack_id, listener)
     return FetchOptions(
         replica_id=replica,
         max_wait_ms=min(wire.ms(request.max_wait), LONGEST_WAIT_MS),
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        isolation=Isolation(1 if request.isolation_level == 1 else 0),
+        isolation=ISOLATIONS[request.isolation_level == 1],
         replica_epoch=_replica_epoch(call, request),
         client=client,
     )

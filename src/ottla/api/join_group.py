@@ -8,6 +8,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.classic.join import JoinRequest
 from ottla.coordinator.group.classic.member import JoinReply, Protocol
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from ottla.security.acl import Operation
@@ -31,7 +32,7 @@ async def join_group(request: Request, ctx: Context) -> Fields:
         session_ms,
         rebalance_ms if version >= FIRST_WITH_REBALANCE_TIMEOUT else session_ms,
         request.protocol_type,
-        tuple(Protocol(protocol.name, protocol.metadata) for protocol in request.protocols),
+        tuple([Protocol(each.name, each.metadata) async for each in in_slices(request.protocols)]),
         needs_known_id=version >= FIRST_WITH_KNOWN_IDS and request.group_instance_id is None,
         can_skip_assignment=version >= FIRST_WITH_SKIPPING,
     )

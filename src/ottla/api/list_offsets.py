@@ -18,7 +18,7 @@ from ottla.log.timestamp_lookup import max_timestamp_offset, offset_for_timestam
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.schema import KioStruct
-from ottla.replica.fetch.options import FetchOptions, Isolation
+from ottla.replica.fetch.options import ISOLATIONS, FetchOptions
 from ottla.replica.partition import HostedPartition
 from ottla.security.acl import Kind, Operation
 
@@ -54,7 +54,7 @@ async def list_offsets(request: Request, ctx: Context) -> Fields:
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=0,
-        isolation=Isolation(1 if request.isolation_level == 1 else 0),
+        isolation=ISOLATIONS[request.isolation_level == 1],
     )
     slices = Slices()
     topics = [

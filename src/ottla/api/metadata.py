@@ -26,6 +26,7 @@ from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 3
 FIRST_WITH_CREATION_FLAG: Final = 4
+WITH_CLUSTER_OPERATIONS: Final = range(8, 11)
 FIRST_BY_ID: Final = 12
 CREATION_TIMEOUT_MS: Final = 5_000
 STARTING_MS: Final = 5_000
@@ -159,7 +160,10 @@ def _by_id(requested: KioStruct) -> bool:
 
 
 def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
-    with_operations = request.include_cluster_authorized_operations
+    with_operations = (
+        ctx.call.version in WITH_CLUSTER_OPERATIONS
+        and request.include_cluster_authorized_operations
+    )
     return {
         "throttle_time": 0,
         "brokers": [

@@ -23,7 +23,8 @@ KEY: Final = 8
 FIRST_WITH_MEMBER_EPOCHS: Final = 9
 """From this version on, a group that does not exist has an error code of its own, too."""
 FIRST_WITH_TOPIC_IDS: Final = 10
-BATCH: Final = 300
+FIRST_WITHOUT_RETENTION: Final = 5
+BATCH: Final = 100
 """Offsets committed at a time; each batch is checked against the group as it is then."""
 
 
@@ -55,17 +56,22 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
 def _commit_request(
     request: Request, ctx: Context, offsets: Sequence[OffsetToCommit]
 ) -> CommitRequest:
-    knows = ctx.call.version >= FIRST_WITH_MEMBER_EPOCHS
+    version = ctx.call.version
+    knows = version >= FIRST_WITH_MEMBER_EPOCHS
     return CommitRequest(
         request.group_id,
         request.member_id,
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         offsets,
-        retention_ms=wire.ms(request.retention_time or -1),
+        retention_ms=_retention_ms(request) if version < FIRST_WITHOUT_RETENTION else -1,
         unknown_group=ErrorCode.group_id_not_found if knows else ErrorCode.illegal_generation,
         knows_epochs=knows,
     )
+
+
+def _retention_ms(request: Request) -> int:
+    return wire.ms(request.retention_time or -1)
 
 
 def _name(image: Image, topic: KioStruct, *, by_id: bool) -> str | None:

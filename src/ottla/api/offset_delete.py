@@ -10,6 +10,7 @@ from ottla.api.authorise import on_group
 from ottla.delay.slices import Slices, sliced
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Kind, Operation
 
 KEY: Final = 47
@@ -36,27 +37,23 @@ async def offset_delete(request: Request, ctx: Context) -> Fields:
         refused = await ctx.services.groups.delete_offsets(request.group_id, part)
         codes |= {key: refused.get(key.topic, ErrorCode.none) for key in part}
         await slices.took(len(part))
-    return _fields(request, codes)
+    topics = [
+        {"name": topic.name, "partitions": await _partitions(topic, codes, slices)}
+        async for topic in slices.of(request.topics)
+    ]
+    return {"error_code": ErrorCode.none, "throttle_time": 0, "topics": topics}
 
 
-def _fields(request: Request, codes: Mapping[TopicPartition, ErrorCode]) -> Fields:
-    return {
-        "error_code": ErrorCode.none,
-        "throttle_time": 0,
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [
-                    {
-                        "partition_index": partition.partition_index,
-                        "error_code": codes[TopicPartition(topic.name, partition.partition_index)],
-                    }
-                    for partition in topic.partitions
-                ],
-            }
-            for topic in request.topics
-        ],
-    }
+async def _partitions(
+    topic: KioStruct, codes: Mapping[TopicPartition, ErrorCode], slices: Slices
+) -> list[Fields]:
+    return [
+        {
+            "partition_index": partition.partition_index,
+            "error_code": codes[TopicPartition(topic.name, partition.partition_index)],
+        }
+        async for partition in slices.of(topic.partitions)
+    ]
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:

@@ -8,7 +8,7 @@ error then closes the connection, so that the client notices.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -19,7 +19,7 @@ from ottla.api.current_leaders import CurrentLeaders
 from ottla.api.fast_path.produce import remember
 from ottla.api.services import Services
 from ottla.api.throttling import throttle_produce, throttle_time
-from ottla.delay.slices import SLICE, sliced
+from ottla.delay.slices import SLICE, Slices, sliced
 from ottla.log.log import Origin
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID, TopicPartition
@@ -27,7 +27,7 @@ from ottla.model.tuples import new
 from ottla.net.request_slot import Peer, RequestSlot
 from ottla.protocol.hot import ProducedPartition, decode_produce, produce_reply
 from ottla.protocol.hot.parts import Endpoint
-from ottla.protocol.hot.produce_request import ProduceRequest, ProduceTopic
+from ottla.protocol.hot.produce_request import ProducePartition, ProduceRequest, ProduceTopic
 from ottla.protocol.records.header import ATTRIBUTES_AT, HEADER_SIZE, TRANSACTIONAL_BIT
 from ottla.protocol.wire import Call
 from ottla.replica.append import AppendOptions, PartitionAppend
@@ -38,6 +38,8 @@ from ottla.security.authorizer import Authorizer
 
 KEY: Final = 0
 ACKS: Final = (-1, 0, 1)
+BATCH: Final = 50
+"""Partitions of a large request that are appended to in one piece: each may open its file."""
 FIRST_WITH_ZSTD: Final = 7
 FIRST_WITH_LEADERS: Final = 10
 FIRST_WITH_ABORTABLE: Final = 11
@@ -73,25 +75,33 @@ async def produce_many(
     """More partitions than are appended to in one piece: all are when this returns."""
     request = decode_produce(call, frame)
     await asyncio.sleep(0)
-    sets = _sets(request.topics, request.acks, services)
+    slices = Slices()
     terms, peer, authorizer = _terms(call, request), slot.peer, services.authorizer
     guarded = authorizer.in_force
-    may_transact = not guarded or _may_transact(sets, request, peer, authorizer)
-    slices, quotas, produced_ms = sliced(sets), services.shared.quotas, 0
+    sets: list[PartitionAppend] = []
+    may_transact = True
+    for name, topic_id, partitions in request.topics:
+        for slice_ in sliced(partitions):
+            some = _sets([(name, topic_id, slice_)], request.acks, services)
+            if guarded and may_transact:
+                may_transact = _may_transact(some, request, peer, authorizer)
+            sets += some
+            await slices.took(len(some))
+    batches, quotas, produced_ms = sliced(sets, BATCH), services.shared.quotas, 0
     if quotas.in_force:
         produced_ms = throttle_produce(len(frame), call, slot, services)
     gathered: dict[int, list[ProducedPartition]] = {}
 
     def done(position: int, outcomes: list[ProducedPartition]) -> None:
         gathered[position] = outcomes
-        if len(gathered) == len(slices):
-            in_order = chain.from_iterable(gathered[position] for position in range(len(slices)))
+        if len(gathered) == len(batches):
+            in_order = chain.from_iterable(gathered[position] for position in range(len(batches)))
             delay_ms = produced_ms
             if request.acks and quotas.in_force:
                 delay_ms = max(delay_ms, throttle_time(call, slot, services))
             _answer(call, slot, request, list(in_order), delay_ms, services=services)
 
-    for position, part in enumerate(slices):
+    for position, part in enumerate(batches):
         await asyncio.sleep(0)
         if guarded:
             part = _allowed(part, peer, authorizer, may_transact=may_transact)
@@ -144,7 +154,11 @@ def _terms(call: Call, request: ProduceRequest) -> AppendOptions:
     return new(AppendOptions, (request.acks, request.timeout_ms, Origin.CLIENT, zstd, txn))
 
 
-def _sets(topics: Sequence[ProduceTopic], acks: int, services: Services) -> list[PartitionAppend]:
+def _sets(
+    topics: Iterable[tuple[str | None, UUID | None, Sequence[ProducePartition]]],
+    acks: int,
+    services: Services,
+) -> list[PartitionAppend]:
     good = ErrorCode.none if acks in ACKS else ErrorCode.invalid_required_acks
     sets = []
     for name, topic_id, partitions in topics:

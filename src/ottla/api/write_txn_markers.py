@@ -6,22 +6,21 @@ that its coordinator no longer has.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.coordinator.txn.state import Producer
-from ottla.delay.slices import in_slices, sliced
+from ottla.delay.slices import Slices, sliced
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.schema import KioStruct
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
 KEY: Final = 27
-BATCH: Final = 16
+BATCH: Final = 4
 """Partitions that get their marker at a time; each may begin a new segment, with all its files."""
 
 
@@ -29,7 +28,8 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
     if not ctx.allows(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME, noted=False):
         ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
     written: list[list[DeferredReply[Codes]]] = []
-    async for marker in in_slices(request.markers):
+    slices = Slices(clock=ctx.services.broker.clock)
+    async for marker in slices.of(request.markers):
         marking = TransactionEnd(
             Producer(ProducerId(marker.producer_id), marker.producer_epoch),
             marker.transaction_result,
@@ -37,17 +37,23 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
             marker.transaction_version,
         )
         parts: list[DeferredReply[Codes]] = []
-        for part in sliced(_keys(marker), BATCH):
+        async for part in slices.of(sliced(_keys(marker), BATCH)):
             parts.append(ctx.services.txns.markers.write(marking, part))
-            await asyncio.sleep(0)
         written.append(parts)
     # All are appended before the first is waited for: a slow partition delays no other's marker.
     results = []
     for marker, parts in zip(request.markers, written, strict=True):
         codes: dict[TopicPartition, ErrorCode] = {}
-        for part_written in parts:
+        async for part_written in slices.of(parts):
             codes |= await part_written
-        results.append(_result(marker, codes))
+        topics = [
+            _topic(topic.name, [
+                (index, codes[TopicPartition(topic.name, index)])
+                async for index in slices.of(topic.partition_indexes)
+            ])
+            for topic in marker.topics
+        ]  # fmt: skip
+        results.append({"producer_id": marker.producer_id, "topics": topics})
     return {"markers": results}
 
 
@@ -59,29 +65,22 @@ def _keys(marker: KioStruct) -> list[TopicPartition]:
     ]
 
 
-def _result(marker: KioStruct, codes: Mapping[TopicPartition, ErrorCode]) -> Fields:
-    return {
-        "producer_id": marker.producer_id,
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [
-                    {
-                        "partition_index": index,
-                        "error_code": codes[TopicPartition(topic.name, index)],
-                    }
-                    for index in topic.partition_indexes
-                ],
-            }
-            for topic in marker.topics
-        ],
-    }
+def _topic(name: str, codes: Iterable[tuple[int, ErrorCode]]) -> Fields:
+    partitions = [{"partition_index": index, "error_code": code} for index, code in codes]
+    return {"name": name, "partitions": partitions}
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     return {
         "markers": [
-            _result(marker, dict.fromkeys(_keys(marker), code)) for marker in request.markers
+            {
+                "producer_id": marker.producer_id,
+                "topics": [
+                    _topic(topic.name, ((index, code) for index in topic.partition_indexes))
+                    for topic in marker.topics
+                ],
+            }
+            for marker in request.markers
         ]
     }
 

@@ -169,7 +169,7 @@ class RequestQueues(Generic[Item, Result]):
         try:
             done(result)
         except Exception:  # of one item: the others get their results
-            log.exception("%s: handling a result failed", self._purpose)
+            log.exception("%s: failed to process the result of a request", self._purpose)
 
 
 class _Destination(Generic[Item, Result]):

@@ -1,7 +1,8 @@
 """Long work in slices, so that the event loop serves others in between.
 
-Owns how many items a slice has. State may change between two slices: callers use the state of the
-moment for each item, or a snapshot taken before.
+Owns how many items a slice has, and how long it may take where a clock is handed in: for items of
+which some cost a hundred times as much as others, as those that make files do. State may change
+between two slices: callers use the state of the moment for each item, or a snapshot taken before.
 """
 
 from __future__ import annotations
@@ -10,19 +11,38 @@ import asyncio
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
+from ottla.model.clock import Clock
+
 T = TypeVar("T")
 
 SLICE: Final = 200
 """Items between two turns of the loop: 2 ms where an item takes 10 us, as most do."""
+SLICE_NS: Final = 4_000_000
+"""After which a slice ends if it has a clock."""
+
+
+class SliceTime:
+    """Whether the slice that began with this has taken long enough. Never early on virtual time."""
+
+    __slots__ = ("_clock", "_until_ns")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until_ns = clock.mono_ns() + SLICE_NS
+
+    def is_over(self) -> bool:
+        return self._clock.mono_ns() >= self._until_ns
 
 
 class Slices:
     """Counts the items of one request, in however many loops, nested or not."""
 
-    __slots__ = ("_left", "_size")
+    __slots__ = ("_clock", "_left", "_size", "_time")
 
-    def __init__(self, size: int = SLICE) -> None:
+    def __init__(self, size: int = SLICE, clock: Clock | None = None) -> None:
         self._size = self._left = size
+        self._clock = clock
+        self._time = SliceTime(clock) if clock is not None else None
 
     def of(self, items: Iterable[T]) -> AsyncIterator[T]:
         """The items; before every one that begins a slice the loop has a turn."""
@@ -30,9 +50,11 @@ class Slices:
 
     async def took(self, count: int) -> None:
         """So many were handled; the loop has its turn once they fill a slice."""
-        if not self._left:
+        if not self._left or (self._time is not None and self._time.is_over()):
             self._left = self._size
             await asyncio.sleep(0)
+            if self._clock is not None:
+                self._time = SliceTime(self._clock)
         self._left = max(0, self._left - count)
 
 
@@ -52,9 +74,11 @@ class _Sliced(AsyncIterator[T]):
         raise StopAsyncIteration
 
 
-def in_slices(items: Iterable[T], size: int = SLICE) -> AsyncIterator[T]:
+def in_slices(
+    items: Iterable[T], size: int = SLICE, clock: Clock | None = None
+) -> AsyncIterator[T]:
     """The items of one loop."""
-    return Slices(size).of(items)
+    return Slices(size, clock).of(items)
 
 
 def sliced(items: Sequence[T], size: int = SLICE) -> list[Sequence[T]]:

@@ -6,7 +6,7 @@ Owns where a slice ends: after a number of structs, at any depth. The bytes are 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from functools import cache
 from struct import Struct
 from typing import Final, NamedTuple
@@ -38,17 +38,20 @@ class _Array(NamedTuple):
     deep: Entity | None
 
 
-def is_large(fields: Mapping[str, object]) -> bool:
-    """Whether it has more structs than one slice."""
+def is_large(entity: Entity, fields: Fields) -> bool:
+    """Whether the message has more elements of arrays than one slice."""
     left = ITEMS
-    waiting: list[Mapping[str, object]] = [fields]
-    while waiting:
-        for value in waiting.pop().values():
-            if isinstance(value, list | tuple):
-                left -= len(value)
-                if left < 0:
-                    return True
-                waiting += [item for item in value if isinstance(item, Mapping)]
+    structs: list[tuple[Entity, Fields]] = [(entity, fields)]
+    for kind, struct in structs:
+        for name, deep in _arrays(kind):
+            values: FieldValue = struct.get(name)
+            if not values:
+                continue
+            left -= len(values)
+            if left < 0:
+                return True
+            if deep is not None:
+                structs += [(deep, item) for item in values if type(item) is not Encoded]
     return False
 
 
@@ -100,6 +103,12 @@ def _steps(entity: Entity) -> list[Write | _Array]:
     if entity.__flexible__:
         steps.append(tags_writer(entity))
     return steps
+
+
+@cache
+def _arrays(entity: Entity) -> list[tuple[str, Entity | None]]:
+    """The name of each array, and the struct of its elements if that has arrays."""
+    return [(step.name, step.deep) for step in _steps(entity) if isinstance(step, _Array)]
 
 
 @cache

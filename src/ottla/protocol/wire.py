@@ -40,13 +40,13 @@ __all__ = [
     "decode_reply",
     "encode_part",
     "encode_request",
-    "is_large",
     "ms",
     "parse_call",
     "part_in_pieces",
     "read_request",
     "reply",
     "reply_in_pieces",
+    "reply_is_large",
 ]
 
 API_VERSIONS: Final = 18
@@ -129,8 +129,9 @@ def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> KioMe
     Fields that this version lacks have their defaults. TooManyValues if it has more values than
     `max_values`: it may then be decoded in two steps, `check_request` and `read_request`.
     """
-    check_request(call, frame, max_values)
-    return read_request(call, frame)
+    reader = _request_reader(call.key, call.version)
+    check(reader.walk, frame, call.body_at, max_values)
+    return _read(reader, frame, call.body_at)
 
 
 def check_request(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> None:
@@ -167,12 +168,17 @@ def reply(call: Call, fields: Fields) -> bytes:
     return bytes(out)
 
 
-def reply_in_pieces(call: Call, fields: Fields) -> Generator[None, None, bytes]:
+def reply_is_large(call: Call, fields: Fields) -> bool:
+    """Whether the reply should be encoded in pieces."""
+    return is_large(message(call.key, call.version, MessageKind.RESPONSE), fields)
+
+
+def reply_in_pieces(call: Call, fields: Fields) -> Generator[None, None, bytearray]:
     """As `reply`, for a large one; yields between slices."""
     out = bytearray(_reply_header_size(call))
     yield from write_in_pieces(message(call.key, call.version, MessageKind.RESPONSE), fields, out)
     _FRAME.pack_into(out, 0, len(out) - 4, call.correlation_id)
-    return bytes(out)
+    return out  # not copied: it may have tens of megabytes
 
 
 def _reply_header_size(call: Call) -> int:

@@ -7,9 +7,11 @@ ALLOW, READ, WRITE, DELETE and ALTER include DESCRIBE, and a resource without AC
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from enum import IntEnum
 from typing import Final, NamedTuple
+
+from ottla.delay.slices import Slices, in_slices
 
 ANYBODY: Final = "User:*"
 ANYWHERE: Final = "*"
@@ -161,22 +163,42 @@ class Rules:
     __slots__ = ("_literal", "_named", "_prefixed", "all")
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self.all = frozenset(rules)
+        all_rules: set[Rule] = set()
+        self.all: Set[Rule] = all_rules
         self._literal: dict[tuple[Kind, str], list[Rule]] = {}
         self._prefixed: dict[Kind, list[Rule]] = {}
         self._named: dict[str, list[Rule]] = {}
-        for rule in self.all:
-            self._named.setdefault(rule.name, []).append(rule)
-            if rule.pattern is Pattern.PREFIXED:
-                self._prefixed.setdefault(rule.kind, []).append(rule)
-            else:
-                self._literal.setdefault((rule.kind, rule.name), []).append(rule)
+        for rule in rules:
+            self._add(rule, all_rules)
 
-    def matching(self, acl_filter: Filter) -> list[Rule]:
+    @classmethod
+    async def build(cls, rules: Iterable[Rule]) -> Rules:
+        """As the constructor, in slices: there may be tens of thousands."""
+        built = cls()
+        built.all = all_rules = set[Rule]()
+        async for rule in in_slices(rules):
+            built._add(rule, all_rules)
+        return built
+
+    def _add(self, rule: Rule, all_rules: set[Rule]) -> None:
+        if rule in all_rules:
+            return
+        all_rules.add(rule)
+        self._named.setdefault(rule.name, []).append(rule)
+        if rule.pattern is Pattern.PREFIXED:
+            self._prefixed.setdefault(rule.kind, []).append(rule)
+        else:
+            self._literal.setdefault((rule.kind, rule.name), []).append(rule)
+
+    async def matching(self, acl_filter: Filter, slices: Slices) -> list[Rule]:
+        """Sorted."""
         rules: Iterable[Rule] = self.all
         if acl_filter.name is not None and acl_filter.pattern is not Pattern.MATCH:
             rules = self._named.get(acl_filter.name, ())  # the others cannot match
-        return sorted(rule for rule in rules if acl_filter.accepts(rule))
+        found = [rule async for rule in slices.of(rules) if acl_filter.accepts(rule)]
+        await slices.took(len(found))
+        found.sort()
+        return found
 
     def allow(
         self, principal: str, host: str, operation: Operation, kind: Kind, name: str

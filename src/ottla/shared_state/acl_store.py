@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from ottla.delay.slices import in_slices, sliced
+from ottla.delay.slices import Slices, in_slices, sliced
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.change_notifications import (
@@ -42,8 +42,6 @@ NOTIFICATIONS_RETAINED: Final = 100
 
 RESOURCES_AT_ONCE: Final = 50
 """Nodes in one write."""
-FILTERS_AT_ONCE: Final = 5
-"""Filters between two turns of the event loop: each may scan all ACLs."""
 
 Resource = tuple[Kind, str, Pattern]
 """The resource that the ACLs of one node apply to."""
@@ -108,9 +106,8 @@ class AclStore:
         """Delete the ACLs that match a filter; returns the deleted ones for each filter."""
         await self._read()
         rules = self._authorizer.rules or Rules()
-        removed = [
-            rules.matching(acl_filter) async for acl_filter in in_slices(filters, FILTERS_AT_ONCE)
-        ]
+        slices = Slices()
+        removed = [await rules.matching(acl_filter, slices) for acl_filter in filters]
         all_removed = await _by_resource(rule for matching in removed for rule in matching)
         await self._change_all(all_removed, frozenset.difference)
         await self._read()
@@ -162,8 +159,7 @@ class AclStore:
                 nodes = await self._store.get_many([_path(resource) for resource in some])
                 for resource, node in zip(some, nodes, strict=True):
                     rules_read += _rules(resource, node)
-            rules = Rules(rules_read)
-            await asyncio.sleep(0)
+            rules = await Rules.build(rules_read)
             if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:
                 self._authorizer.follow(rules)
         for path, names in zip(_CHANGE_PATHS.values(), notifications, strict=True):

@@ -9,12 +9,13 @@ decides which quota applies.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from ottla.delay.slices import sliced
+from ottla.delay.slices import in_slices, sliced
 from ottla.security.quotas.client_quotas import ClientQuotas
 from ottla.security.quotas.entities import DEFAULT, Name, QuotaEntity, parse_quotas
 from ottla.shared_state.change_notifications import (
@@ -49,15 +50,19 @@ class QuotaStore:
 
     async def load(self, entity_paths: Iterable[str]) -> None:
         """Read the quotas of these entities again; others keep theirs."""
-        entities = {entity for path in entity_paths if (entity := entity_of(path)) is not None}
+        entities = [entity_of(path) async for path in in_slices(entity_paths)]
+        await self._load({entity for entity in entities if entity is not None})
+
+    async def _load(self, entities: Collection[QuotaEntity]) -> None:
         if not entities:
             return
+        stored = await self._stored(entities)
         retained = {
             entity: quotas
             for entity, quotas in self._quotas.quotas.items()
             if entity not in entities
         }
-        self._quotas.follow({**retained, **await self._stored(entities)})
+        self._quotas.follow({**retained, **stored})
 
     async def change(self, changes: Mapping[QuotaEntity, Change]) -> None:
         """Write what each change returns for the stored settings, and apply it here at once."""
@@ -65,7 +70,7 @@ class QuotaStore:
             rewrites = [_rewrite(path_of(entity), change) for entity, change in some]
             await self._create_parents([rewrite.path for rewrite in rewrites])
             await rewrite_all(self._store, rewrites)
-            await self.load([path_of(entity) for entity, _ in some])
+        await self._load(changes.keys())
 
     async def _create_parents(self, written: Iterable[str]) -> None:
         """Of the quotas of a user's clients; others have theirs."""
@@ -93,18 +98,21 @@ class QuotaStore:
     async def _stored(
         self, entities: Iterable[QuotaEntity]
     ) -> dict[QuotaEntity, Mapping[str, float]]:
-        entities = list(entities)
-        nodes = await self._store.get_many([f"/config/{path_of(entity)}" for entity in entities])
         quotas: dict[QuotaEntity, Mapping[str, float]] = {}
-        for entity, node in zip(entities, nodes, strict=True):
-            path = path_of(entity)
-            try:
-                found = parse_quotas(entity, _settings(path, node))
-            except ValueError as error:
-                log.error("cannot parse quotas in node /config/%s, ignoring them: %s", path, error)
-                continue
-            if found:
-                quotas[entity] = found
+        for some in sliced(list(entities), ENTITIES_AT_ONCE):
+            await asyncio.sleep(0)
+            nodes = await self._store.get_many([f"/config/{path_of(entity)}" for entity in some])
+            for entity, node in zip(some, nodes, strict=True):
+                path = path_of(entity)
+                try:
+                    found = parse_quotas(entity, _settings(path, node))
+                except ValueError as error:
+                    log.error(
+                        "cannot parse quotas in node /config/%s, ignoring them: %s", path, error
+                    )
+                    continue
+                if found:
+                    quotas[entity] = found
         return quotas
 
 

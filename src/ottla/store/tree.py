@@ -7,6 +7,7 @@ that fails half-way changes nothing, and a change can be made durable before it 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
@@ -62,7 +63,8 @@ class Tree:
     def __init__(self, zxid: int = 0) -> None:
         self.zxid = zxid
         self._entries: dict[str, Entry] = {ROOT: Entry(b"", 0, 0, 0, 0, 0)}
-        self._children: dict[str, set[str]] = {}
+        self._children: dict[str, list[str]] = {}
+        """Sorted: a controller lists tens of thousands of topics for every few it makes."""
 
     def copy(self) -> Tree:
         copied = Tree(self.zxid)
@@ -78,7 +80,7 @@ class Tree:
     def children(self, path: str) -> list[str]:
         if path not in self._entries:
             raise NoNode(path)
-        return sorted(self._children.get(path, ()))
+        return list(self._children.get(path, ()))
 
     def owned_by(self, session: int) -> list[str]:
         """The ephemeral nodes of a session, deepest first, in a fixed order."""
@@ -87,7 +89,7 @@ class Tree:
 
     def load(self, entries: Iterable[tuple[str, Entry]]) -> None:
         """Put nodes in as they were; a child may come before its parent."""
-        for path, entry in entries:
+        for path, entry in sorted(entries):
             self._put(path, entry)
 
     def merge(self, draft: Draft) -> None:
@@ -99,16 +101,17 @@ class Tree:
                 self._put(path, entry)
 
     def _put(self, path: str, entry: Entry) -> None:
+        if path not in self._entries:
+            insort(self._children.setdefault(paths.parent(path), []), paths.name(path))
         self._entries[path] = entry
-        if path != ROOT:
-            self._children.setdefault(paths.parent(path), set()).add(paths.name(path))
 
     def _remove(self, path: str) -> None:
-        self._entries.pop(path, None)  # a draft may create and delete the same node
-        siblings = self._children.get(paths.parent(path), set())
-        siblings.discard(paths.name(path))
+        if self._entries.pop(path, None) is None:
+            return  # a draft may create and delete the same node
+        siblings = self._children[paths.parent(path)]
+        del siblings[bisect_left(siblings, paths.name(path))]
         if not siblings:
-            self._children.pop(paths.parent(path), None)
+            del self._children[paths.parent(path)]
 
 
 class Draft:

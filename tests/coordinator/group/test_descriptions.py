@@ -52,7 +52,7 @@ def test_groups_are_listed_by_state_and_type(
     states: tuple[str, ...], types: tuple[str, ...], passes: bool
 ) -> None:
     shown = GroupOverview(GROUP, "consumer", "Empty")
-    assert descriptions.passes_filters(shown, states, types) is passes
+    assert descriptions.GroupFilter(states, types).passes(shown) is passes
 
 
 def test_a_group_without_members_is_deleted_with_its_offsets() -> None:

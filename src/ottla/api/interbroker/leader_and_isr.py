@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
     NO_TOPIC_ID,
@@ -15,6 +16,7 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.protocol.interbroker import LEADER_AND_ISR
+from ottla.protocol.schema import KioStruct
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.transitions import EpochFence, PartitionTransition
 
@@ -22,11 +24,15 @@ FIRST_WITH_TOPIC_IDS: Final = 5
 
 
 async def leader_and_isr(request: Request, ctx: Context) -> Fields:
-    transitions = ctx.services.replicas.transitions
+    transitions, slices = ctx.services.replicas.transitions, Slices()
+    states = [
+        _state(topic, partition)
+        for topic in request.topic_states
+        async for partition in slices.of(topic.partition_states)
+    ]
     fence = EpochFence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
     transitions.check(fence)
     hosted = ctx.services.replicas.hosted
-    states = list(_states(request))
     new = {state.key.topic for state in states if hosted.find(state.key) is None}
     if new:
         await ctx.services.shared.configs.load_topics(sorted(new))
@@ -52,23 +58,19 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
     }
 
 
-def _states(request: Request) -> list[PartitionTransition]:
-    return [
-        PartitionTransition(
-            TopicPartition(topic.topic_name, partition.partition_index),
-            topic.topic_id or NO_TOPIC_ID,
-            LeaderAssignment(
-                BrokerId(partition.leader),
-                LeaderEpoch(partition.leader_epoch),
-                tuple(map(BrokerId, partition.isr)),
-                tuple(map(BrokerId, partition.replicas)),
-                partition.partition_epoch,
-            ),
-            partition.is_new,
-        )
-        for topic in request.topic_states
-        for partition in topic.partition_states
-    ]
+def _state(topic: KioStruct, partition: KioStruct) -> PartitionTransition:
+    return PartitionTransition(
+        TopicPartition(topic.topic_name, partition.partition_index),
+        topic.topic_id or NO_TOPIC_ID,
+        LeaderAssignment(
+            BrokerId(partition.leader),
+            LeaderEpoch(partition.leader_epoch),
+            tuple(map(BrokerId, partition.isr)),
+            tuple(map(BrokerId, partition.replicas)),
+            partition.partition_epoch,
+        ),
+        partition.is_new,
+    )
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic.group import CONSUMER, ClassicGroup
@@ -74,12 +74,19 @@ def overview(group: Group) -> GroupOverview:
     return GroupOverview(group.id, group.protocol_type or "", group.phase.value)
 
 
-def passes_filters(
-    overview: GroupOverview, states: Collection[str], types: Collection[str]
-) -> bool:
-    """Whether the group passes both filters; an empty filter passes everything."""
-    by_state = not states or overview.state.lower() in {state.lower() for state in states}
-    return by_state and (not types or overview.type.lower() in {kind.lower() for kind in types})
+class GroupFilter:
+    """By state and type, in any case; an empty filter passes everything."""
+
+    __slots__ = ("_states", "_types")
+
+    def __init__(self, states: Iterable[str], types: Iterable[str]) -> None:
+        self._states = frozenset(map(str.lower, states))
+        self._types = frozenset(map(str.lower, types))
+
+    def passes(self, overview: GroupOverview) -> bool:
+        return (not self._states or overview.state.lower() in self._states) and (
+            not self._types or overview.type.lower() in self._types
+        )
 
 
 def is_empty(group: Group) -> bool:

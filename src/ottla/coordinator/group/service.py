@@ -163,11 +163,7 @@ class Groups:
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
         groups = [group for owned in self.runtime.active() for group in owned.shard.groups.values()]
         overviews = map(descriptions.overview, groups)
-        return (
-            overview
-            for overview in overviews
-            if descriptions.passes_filters(overview, states, types)
-        )
+        return filter(descriptions.GroupFilter(states, types).passes, overviews)
 
     async def delete(self, group_id: str) -> None:
         _check_id(group_id)

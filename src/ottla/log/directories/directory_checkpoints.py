@@ -11,7 +11,7 @@ the caller, on any thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla.delay.slices import run_to_end
@@ -87,25 +87,43 @@ class DirectoryCheckpoints:
         A recovery point left over would make unflushed records look flushed, a start offset would
         hide them.
         """
+        for write in self._without({partition}, directory):
+            write.run()
+
+    def forget_all(self, partitions: Collection[TopicPartition]) -> list[CheckpointWrite]:
+        """The same for many partitions, in whichever directory they were; the caller writes."""
+        return [
+            write
+            for directory in self._directories.online
+            for write in self._without(partitions, directory)
+        ]
+
+    @staticmethod
+    def _without(
+        partitions: Collection[TopicPartition], directory: LogDirectory
+    ) -> Iterator[CheckpointWrite]:
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS, START_OFFSETS, CLEANED_OFFSETS):
             checkpointed = directory.offsets(name)
-            if partition in checkpointed:
-                others = {p: offset for p, offset in checkpointed.items() if p != partition}
-                directory.checkpoint(name, others).run()
+            stale = {partition for partition in partitions if partition in checkpointed}
+            if stale:
+                others = {p: offset for p, offset in checkpointed.items() if p not in stale}
+                yield directory.checkpoint(name, others)
 
     def _collect(self, name: str, value: Callable[[Log], Offset | None]) -> Steps:
-        logs = self._directories.logs
-        taken = list(logs.items())
+        # Not in pairs: thirty thousand new objects cost thirty milliseconds of garbage collection.
+        partitions, taken = list(self._directories.logs), list(self._directories.logs.values())
         offsets: dict[int, dict[TopicPartition, Offset]] = {
             id(directory): {} for directory in self._directories.online
         }
-        for number, (partition, hosted) in enumerate(taken, 1):
-            self._take(offsets, partition, hosted, value)
-            if not number % LOGS_IN_A_STEP:
+        for number, partition in enumerate(partitions):
+            self._take(offsets, partition, taken[number], value)
+            if number % LOGS_IN_A_STEP == LOGS_IN_A_STEP - 1:
                 yield
         # Logs may have been removed, moved, or made anew meanwhile.
         logs = self._directories.logs
-        for partition, hosted in [one for one in taken if logs.get(one[0]) is not one[1]]:
+        for partition, hosted in zip(partitions, taken, strict=True):
+            if logs.get(partition) is hosted:
+                continue
             offsets.get(id(hosted.directory), {}).pop(partition, None)
             if partition in logs:
                 self._take(offsets, partition, logs[partition], value)

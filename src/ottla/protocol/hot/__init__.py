@@ -13,7 +13,7 @@ tests compare the bytes with kio's in every version.
 - `parts`            the encoding of parts of these messages
 """
 
-from ottla.protocol.hot.fetch import FetchedPartition, Sized, fetch_reply
+from ottla.protocol.hot.fetch import FetchedPartition, Sized, fetch_reply, fetch_reply_in_slices
 from ottla.protocol.hot.parts import Endpoint
 from ottla.protocol.hot.produce_reply import ProducedPartition, produce_reply
 from ottla.protocol.hot.produce_request import ProduceRequest, decode_produce
@@ -26,5 +26,6 @@ __all__ = [
     "Sized",
     "decode_produce",
     "fetch_reply",
+    "fetch_reply_in_slices",
     "produce_reply",
 ]

@@ -6,7 +6,7 @@ sends directly from their files. Never reads a source; its size is enough.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
@@ -23,8 +23,10 @@ from ottla.protocol.hot.parts import (
 )
 from ottla.protocol.wire import Call
 
+SLICE: Final = 500
+"""Partitions that `fetch_reply_in_slices` encodes at a time."""
 INLINE_BYTES: Final = 16 * 1024  # records in memory below this are copied into their neighbours
-
+IN_MEMORY: Final = (bytes, memoryview)
 _TOP_7: Final = Struct(">ihi")
 PARTITION_4: Final = Struct(">ihqq")
 PARTITION_5: Final = Struct(">ihqqq")
@@ -72,36 +74,92 @@ def fetch_reply(
     endpoints: Sequence[Endpoint] = (),
 ) -> list[Part]:
     """A framed Fetch reply, versions 4 to 18; topics by id from version 13, by name before."""
-    version, flexible = call.version, call.flexible
-    parts: list[bytearray | Part] = []
-    first = out = bytearray(9 if flexible else 8)
-    elsewhere = 0
-    out += _TOP_7.pack(throttle_ms, error, session_id) if version >= 7 else INT32.pack(throttle_ms)
-    put_count(out, len(topics), flexible)
+    flexible = call.flexible
+    parts = _head(call, throttle_ms, error, session_id, len(topics))
     for topic, partitions in topics:
+        out = _last(parts)
         out += topic_bytes(topic, flexible)
         put_count(out, len(partitions), flexible)
-        for partition in partitions:
-            if version >= 11 and _has_no_news(partition):
-                out += _without_news(partition, flexible)
-                continue
-            _put_partition(out, partition, version)
-            outside = _put_records(out, partition.records, flexible)
-            if outside is not None:
-                elsewhere += _size(outside)
-                parts += (out, outside)
-                out = bytearray()
-            if flexible:
-                _put_tags(out, partition)
+        _put_partitions(parts, partitions, call.version, flexible)
         if flexible:
-            out += b"\0"
-    if endpoints and version >= 16:
-        put_endpoints(out, endpoints)
-    elif flexible:
-        out += b"\0"
-    parts.append(out)
-    written = sum(len(part) for part in parts if isinstance(part, bytearray))
-    FRAME.pack_into(first, 0, written + elsewhere - 4, call.correlation_id)
+            _last(parts).append(0)
+    return _framed(call, parts, endpoints)
+
+
+def fetch_reply_in_slices(
+    call: Call, session_id: int, topics: Topics, *, endpoints: Sequence[Endpoint] = ()
+) -> Generator[None, None, list[Part]]:
+    """As `fetch_reply`, for thousands of partitions; yields between slices."""
+    flexible = call.flexible
+    parts = _head(call, 0, ErrorCode.none, session_id, len(topics))
+    left = SLICE
+    for topic, partitions in topics:
+        out = _last(parts)
+        out += topic_bytes(topic, flexible)
+        put_count(out, len(partitions), flexible)
+        start = 0
+        while start < len(partitions):
+            some = partitions[start : start + left]
+            _put_partitions(parts, some, call.version, flexible)
+            start += left
+            left -= len(some)
+            if not left:
+                left = SLICE
+                yield
+        if flexible:
+            _last(parts).append(0)
+    return _framed(call, parts, endpoints)
+
+
+def _head(
+    call: Call, throttle_ms: int, error: ErrorCode, session_id: int, topic_count: int
+) -> list[bytearray | Part]:
+    """The first part of a reply, with room for the frame; later parts follow in this list."""
+    out = bytearray(9 if call.flexible else 8)
+    if call.version >= 7:
+        out += _TOP_7.pack(throttle_ms, error, session_id)
+    else:
+        out += INT32.pack(throttle_ms)
+    put_count(out, topic_count, call.flexible)
+    return [out]
+
+
+def _last(parts: list[bytearray | Part]) -> bytearray:
+    """Where to append."""
+    out = parts[-1]
+    assert type(out) is bytearray
+    return out
+
+
+def _put_partitions(
+    parts: list[bytearray | Part],
+    partitions: Sequence[FetchedPartition],
+    version: int,
+    flexible: bool,
+) -> None:
+    out = _last(parts)
+    for partition in partitions:
+        if version >= 11 and _has_no_news(partition):
+            out += _without_news(partition, flexible)
+            continue
+        _put_partition(out, partition, version)
+        outside = _put_records(out, partition.records, flexible)
+        if outside is not None:
+            out = bytearray()
+            parts += (outside, out)
+        if flexible:
+            _put_tags(out, partition)
+
+
+def _framed(call: Call, parts: list[bytearray | Part], endpoints: Sequence[Endpoint]) -> list[Part]:
+    first, last = parts[0], _last(parts)
+    assert type(first) is bytearray
+    if endpoints and call.version >= 16:
+        put_endpoints(last, endpoints)
+    elif call.flexible:
+        last.append(0)
+    sizes = [len(part) if isinstance(part, bytearray) else _size(part) for part in parts]
+    FRAME.pack_into(first, 0, sum(sizes) - 4, call.correlation_id)
     return [bytes(part) if isinstance(part, bytearray) else part for part in parts]
 
 
@@ -133,14 +191,14 @@ def _put_records(
         return None
     size = _size(records)
     put_count(out, size, flexible)
-    if isinstance(records, bytes | memoryview) and size < INLINE_BYTES:
+    if isinstance(records, IN_MEMORY) and size < INLINE_BYTES:
         out += records
         return None
     return records if size else None
 
 
 def _size(records: Sized | bytes | memoryview) -> int:
-    return len(records) if isinstance(records, bytes | memoryview) else records.size
+    return len(records) if isinstance(records, IN_MEMORY) else records.size
 
 
 def _put_partition(out: bytearray, partition: FetchedPartition, version: int) -> None:
