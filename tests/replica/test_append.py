@@ -429,7 +429,7 @@ async def test_the_first_record_set_is_announced_once() -> None:
     async with data_side() as side:
         await side.lead()
         heard: list[int] = []
-        side.services.appends.on_first_append = lambda: heard.append(1)
+        side.hosted.on_first_append = lambda: heard.append(1)
         await side.append(b"a")
         await side.append(b"b")
         assert heard == [1]

@@ -17,6 +17,7 @@ from ottla.replica.flush_loop import SHARES, FlushLoop, sync_all
 from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.sync_ring import FakeRing
+from tests.fakes.virtual_loop import LoopClock
 
 AUTO, ALL = {"flush.before.ack": "auto"}, {"flush.before.ack": "all"}
 TWO = (ME, OTHER)
@@ -398,3 +399,30 @@ async def test_who_waits_for_an_offset_hears_that_the_disk_failed() -> None:
         side.disk.sync_error = OSError(errno.EIO, "bad sector")
         with pytest.raises(OSError, match="bad sector"):
             await FlushLoop(side.hosted).wait_until_flushed(partition, 1)
+
+
+class SlowDisk(ForgettingDisk):
+    """Writing a file takes a millisecond of its own."""
+
+    clock: LoopClock | None = None
+
+    def replace(self, path: Path, content: bytes, *, sync: bool = True) -> None:
+        if self.clock is not None:
+            self.clock.busy_ns += 1_000_000
+        super().replace(path, content, sync=sync)
+
+
+async def test_flushes_that_take_long_to_begin_begin_some_at_a_time() -> None:
+    """Each writes the leader epochs of its partition first."""
+    disk = SlowDisk(lambda: 0)
+    async with data_side(ALL, disk=disk) as side:
+        keys = [TopicPartition("t", number) for number in range(40)]
+        hosted = [await side.lead(key) for key in keys]
+        disk.clock = side.clock
+        side.pool.held = True
+        waiting = [side.start_append(b"a", key=key, acks=-1) for key in keys]
+        await side.settle()
+        assert 1 <= sum(partition.flushing for partition in hosted) <= 4
+        side.pool.held = False
+        side.pool.run_all()
+        assert {(await one).error_code for one in waiting} == {ErrorCode.none}

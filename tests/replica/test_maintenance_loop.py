@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from ottla.replica.maintenance_loop import TURN, MaintenanceLoop
 from ottla.replica.partition import HostedPartition
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.virtual_loop import LoopClock
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -208,3 +212,35 @@ async def test_a_partition_deleted_during_another_turn_is_left_alone() -> None:
         await side.settle()
         assert len(side.directories.online) == 1
         assert all(one.log.start_offset == 1 for one in side.hosted)
+
+
+class SlowDisk(ForgettingDisk):
+    """Renaming a file takes a millisecond of its own."""
+
+    clock: LoopClock | None = None
+
+    def rename(self, old: Path, new: Path) -> None:
+        if self.clock is not None:
+            self.clock.busy_ns += 1_000_000
+        super().rename(old, new)
+
+
+async def test_retention_of_many_logs_leaves_the_loop_to_others_in_between() -> None:
+    """A deleted segment is renamed, with its indexes: some milliseconds for every log."""
+    disk = SlowDisk(lambda: 0)
+    async with data_side({"log.retention.ms": "1000"}, disk=disk) as side:
+        hosted = [await side.lead(TopicPartition("t", number)) for number in range(TURN)]
+        for partition in hosted:
+            await grow(side, partition, 2)
+        await asyncio.sleep(10)
+        disk.clock = side.clock
+        seen: list[int] = []
+
+        async def watch() -> None:
+            while True:
+                seen.append(sum(partition.log.start_offset > 0 for partition in hosted))
+                await asyncio.sleep(0)
+
+        side.run(watch())
+        await care_of(side).retention()
+        assert max(after - before for before, after in pairwise([0, *seen, TURN])) <= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from weakref import ref
 
 import pytest
@@ -77,7 +78,7 @@ async def test_a_fetch_that_is_answered_or_forgotten_holds_on_to_nobody(answered
         await side.lead()
         answer = Answer()
         told = ref(answer)
-        parked = side.services.reads.fetch([wanted(0)], TERMS._replace(max_wait_ms=60_000), answer)
+        parked = side.services.reads.fetch([wanted(0)], replace(TERMS, max_wait_ms=60_000), answer)
         del answer
         assert parked is not None and told() is not None
         if answered:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from ottla.log.directories.checkpoint_file import RECOVERY_POINTS
 from ottla.log.recovery.log_loader import create
 from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
 from ottla.model.errors import ErrorCode, KafkaError
@@ -429,3 +430,12 @@ async def test_what_a_broker_that_shuts_down_leads_no_more_it_does_not_follow_ei
         waited_for = LeaderAssignment(OTHER, LeaderEpoch(2), (OTHER, ME), (ME, OTHER), version=2)
         assert await become(side, PartitionTransition(TP, TOPIC_ID, waited_for)) is ErrorCode.none
         assert len(list(side.data.fetchers)) == 1
+
+
+async def test_checkpoints_remember_a_lost_log_that_must_not_be_made_again() -> None:
+    async with data_side() as side:
+        [directory] = side.directories.all
+        directory.checkpoint(RECOVERY_POINTS, {TP: 7}).run()
+        directory.lost_logs[TP] = 7
+        assert await become(side, state(1)) is ErrorCode.kafka_storage_error
+        assert directory.offsets(RECOVERY_POINTS) == {TP: 7}

@@ -112,8 +112,6 @@ class Appender:
         self._flushes = flushes
         self._clock = hosted.environment.clock
         self._total = hosted.topic_metrics.all
-        self.on_first_append: Callable[[], object] | None = None
-        """Called once, at the first append."""
         self.verifier: TransactionVerifier | None = None
         """Verifies transactions; None until the transaction coordinator runs."""
         self._awaiting_verification: dict[
@@ -122,9 +120,8 @@ class Appender:
 
     def append(self, sets: Sequence[PartitionAppend], options: AppendOptions, done: Done) -> None:
         """Call `done` once with an outcome for each set, now or when acks is satisfied."""
-        if self.on_first_append is not None:
-            on_first_append, self.on_first_append = self.on_first_append, None
-            on_first_append()
+        if self._hosted.on_first_append is not None:
+            self._hosted.announce_first_append()
         work = _ProduceRequest(options, done, len(sets))
         outcomes = work.outcomes
         for index, (key, records, refused) in enumerate(sets):

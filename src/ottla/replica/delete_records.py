@@ -48,11 +48,13 @@ class RecordDeleter:
         self, requests: Sequence[PartitionDeletion], timeout_ms: int
     ) -> list[Deletion]:
         deletions = [self._start(request) async for request in in_slices(requests)]
-        done: Future[None] = self._hosted.environment.thread_pool.loop.create_future()
-        delayed = DelayedDelete(self, deletions, timeout_ms, done)
-        keys = [request.key for request in requests]
-        self._hosted.waiting.delete_records.try_complete_else_watch(delayed, keys)
-        await done
+        left = [d async for d in in_slices(deletions) if not self.is_settled(d)]
+        if left:
+            done: Future[None] = self._hosted.environment.thread_pool.loop.create_future()
+            delayed = DelayedDelete(self, left, timeout_ms, done)
+            keys = [d.partition.key for d in left if d.partition is not None]
+            self._hosted.waiting.delete_records.try_complete_else_watch(delayed, keys)
+            await done
         return deletions
 
     def _start(self, request: PartitionDeletion) -> Deletion:
@@ -110,11 +112,14 @@ class DelayedDelete(Delayed):
         self._answer = answer
 
     def try_complete(self) -> bool:
-        self._left = [left for left in self._left if not self._deletes.is_settled(left)]
+        """Of thousands only the last is looked at, until it is settled."""
+        while self._left and self._deletes.is_settled(self._left[-1]):
+            self._left.pop()
         return not self._left and self.force_complete()
 
     def on_complete(self) -> None:
-        for deletion in self._left:  # timed out
-            deletion.code = ErrorCode.request_timed_out
+        for deletion in self._left:
+            if not self._deletes.is_settled(deletion):
+                deletion.code = ErrorCode.request_timed_out
         if not self._answer.done():
             self._answer.set_result(None)

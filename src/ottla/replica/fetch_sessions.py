@@ -144,6 +144,11 @@ class FetchInSession:
         self, fetched: list[PartitionFetchResult], now_ms: MonoMs
     ) -> tuple[int, list[PartitionFetchResult]]:
         """The session id to answer with, and the partitions to answer for."""
+        if self._creates is None:
+            session = self._session
+            if session is None:
+                return NO_SESSION, fetched
+            return session.id, session.take_changed(fetched)
         session_id = NO_SESSION
         changed: list[PartitionFetchResult] = []
         for session_id_of_slice, some in self.finish_in_slices(fetched, now_ms):
@@ -271,8 +276,8 @@ class FetchSessions:
         return False
 
 
-def _key(requests: PartitionFetch) -> _Key:
+def _key(request: PartitionFetch) -> _Key:
     """By topic id if there is one: a topic of the same name may be another, and the name of an id
     may not be known yet."""
-    topic, partition = requests.key
-    return (topic if requests.topic_id is NO_TOPIC_ID else requests.topic_id), partition
+    topic, partition = request.key
+    return (topic if request.topic_id is NO_TOPIC_ID else request.topic_id), partition

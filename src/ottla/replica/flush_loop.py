@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final, Protocol, TypeAlias
 
+from ottla.delay.slices import SliceTime
 from ottla.log.file_slice import Source
 from ottla.log.files import OutOfDescriptors
 from ottla.log.flush import begin_flush, removed_file_error
@@ -116,7 +117,8 @@ class FlushLoop:
             done.add_done_callback(lambda d, s=share: self._on_job_done(s, d))  # type: ignore[misc]
 
     def _begin_flushes(self) -> Iterator[StartedFlush]:
-        requested = self._requested
+        """One at least, and no more than a slice: the others begin when these are done."""
+        requested, slice_time = self._requested, SliceTime(self._hosted.environment.clock)
         while requested and self._files < self._files_at_once:
             partition = next(iter(requested))
             try:
@@ -134,6 +136,8 @@ class FlushLoop:
             partition.flushing = True
             self._files += flush.files
             yield partition, flush
+            if slice_time.is_over():
+                return
 
     def _begin_later(self) -> None:
         if self._later is None:

@@ -72,6 +72,8 @@ class HostedPartitions:
         self.on_fault: Callable[[HostedPartition, Exception], None] | None = None
         self.request_flush: Callable[[HostedPartition], None] = _no_flush_loop
         """Called when an append waits for a flush; set by the flush loop."""
+        self.on_first_append: Callable[[], object] | None = None
+        """Called once, before the first append as leader or follower."""
         self.listeners: list[RoleListener] = []
         self._online: dict[tuple[str, int], HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
@@ -121,6 +123,11 @@ class HostedPartitions:
         self._online[log.partition] = partition
         self._offline.discard(log.partition)
         return partition
+
+    def announce_first_append(self) -> None:
+        on_first_append, self.on_first_append = self.on_first_append, None
+        if on_first_append is not None:
+            on_first_append()
 
     def role_changed(self, partition: HostedPartition) -> None:
         """It became leader or follower: call the listeners."""

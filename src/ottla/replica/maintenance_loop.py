@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
-from ottla.delay.slices import finished
+from ottla.delay.slices import finished, in_slices
 from ottla.log.directories.directory import CheckpointWrite
 from ottla.log.directories.directory_checkpoints import Steps
 from ottla.log.directories.log_directories import LogDirectories
@@ -146,7 +146,7 @@ class MaintenanceLoop:
                 self._flushes.request(partition)
 
     async def _for_each_log(self, work: Callable[[Log], object]) -> None:
-        for index, partition in enumerate(self._hosted):
+        async for partition in in_slices(self._hosted, TURN, self._clock):
             if self._hosted.find(partition.key) is not partition:
                 continue  # removed meanwhile
             try:
@@ -154,8 +154,6 @@ class MaintenanceLoop:
                 partition.watchers.report_change()  # its start may have moved
             except FAULTS as fault:
                 self._hosted.fail(partition, fault)
-            if index % TURN == TURN - 1:
-                await asyncio.sleep(0)
 
     async def write_in_steps(self, steps: Steps) -> None:
         await self.write(await finished(steps))

@@ -1,6 +1,6 @@
 """One partition of a fetch: the request and the result. Plain slots, created by the million.
 
-Owns the two value classes that the read path passes environment. Never decides anything.
+Owns the two value classes that are handed along the read path. Never decides anything.
 """
 
 from __future__ import annotations

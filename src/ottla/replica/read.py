@@ -10,7 +10,8 @@ the high watermark in the reply already includes it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ottla.delay.slices import SLICE, sliced, step_through
@@ -28,7 +29,7 @@ from ottla.replica.fetch.delayed_fetch import (
     FollowerWaits,
 )
 from ottla.replica.fetch.follower_fetches import FollowerFetches, continues, diverging_epoch
-from ottla.replica.fetch.options import FetchOptions, Isolation
+from ottla.replica.fetch.options import READ_COMMITTED, FetchOptions
 from ottla.replica.fetch.session_partition import SessionChanges, SessionPartition
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.partition import HostedPartition, check_epoch
@@ -64,7 +65,7 @@ class Reader:
     def fetch(
         self, requests: list[PartitionFetch], options: FetchOptions, done: Done
     ) -> DelayedFetch | None:
-        """Call `done` once with a part for each partition requests, now or within the wait.
+        """Call `done` once with the result of each partition, now or within the wait.
 
         What is returned still waits; it is to be forgotten when nobody waits for it.
         """
@@ -72,21 +73,21 @@ class Reader:
             options = self._follower_waits.shorten(options)
             for request in requests:
                 self._record_follower_fetch(request, options)
+        must_wait = self._may_wait(requests, options)
+        if not must_wait and len(requests) <= SLICE:
+            fetched = self.read(requests, options)
+            if self._is_enough(fetched, options):
+                self._complete(fetched, options, done)
+                return None
+        elif not must_wait and not (options.from_follower and self._would_wait(options)):
+            self.answer(requests, options, done)  # there is something: it is read once, in slices
+            return None
         delayed = DelayedFetch(self, requests, options, done)
         keys = [request.key for request in requests]
         waiting = self._hosted.waiting.fetch
-        if self._may_wait(requests, options):
+        if must_wait:
             waiting.watch(delayed, keys)
             return delayed
-        if len(requests) > SLICE and not (options.from_follower and self._would_wait(options)):
-            self.answer(requests, options, done)  # there is something: it is read once, in slices
-            return None
-        if len(requests) > SLICE:
-            return None if waiting.try_complete_else_watch(delayed, keys) else delayed
-        fetched = self.read(requests, options)
-        if self._is_enough(fetched, options):
-            self._complete(fetched, options, done)
-            return None
         return None if waiting.try_complete_else_watch(delayed, keys) else delayed
 
     def fetch_changes(
@@ -102,16 +103,21 @@ class Reader:
         """
         for partition in partitions:
             partition.watch(self._record_follower_fetch(partition.request, options))
-        requests = changes.requests
-        if not self._would_wait(options) or self.has_enough(requests, options):
+        if not self._would_wait(options):
             self.answer(changes.take(), options, done)
             return None
+        requests = changes.requests
         short = self._follower_waits.shorten(options)
         delayed = DelayedFollowerFetch(self, changes, short, done)
         self._hosted.waiting.fetch.watch(delayed, (FOLLOWERS,))
-        if self.has_newer_watermark(requests, options):
+        if self.has_enough(requests, options):
+            delayed.complete_soon()
+        elif self.has_newer_watermark(requests, options):
             delayed.send_watermark_soon()
         return None if delayed.completed else delayed
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        self._hosted.environment.thread_pool.loop.call_soon(callback)
 
     @property
     def watermark_wait_ms(self) -> int:
@@ -135,21 +141,24 @@ class Reader:
         fetched: list[PartitionFetchResult] = []
         left = options.max_bytes
         for some in sliced(requests):
-            more = self.read(
-                some, options._replace(max_bytes=left), empty=left == options.max_bytes
-            )
+            rest = replace(options, max_bytes=left)
+            more = self.read(some, rest, empty=left == options.max_bytes)
             left -= sum(result.size for result in more)
             fetched += more
+            self._record(more, options)
             yield
-        self._complete(fetched, options, done)
+        done(fetched)
 
     def _complete(
         self, fetched: list[PartitionFetchResult], options: FetchOptions, done: Done
     ) -> None:
+        self._record(fetched, options)
+        done(fetched)
+
+    def _record(self, fetched: list[PartitionFetchResult], options: FetchOptions) -> None:
         if options.from_follower:
             self._followers.record_sent(fetched, options.replica_id)
         self._count(fetched, options)
-        done(fetched)
 
     def _may_wait(self, requests: list[PartitionFetch], options: FetchOptions) -> bool:
         """A consumer that is up to date, as most are most of the time, need not be read for."""
@@ -248,15 +257,16 @@ class Reader:
         min_one: bool,
     ) -> PartitionFetchResult:
         log = partition.log
-        committed = options.isolation is Isolation.READ_COMMITTED
+        committed = options.isolation is READ_COMMITTED
         aborted = NO_ABORTED if committed else None
         diverging = diverging_epoch(log, request) if request.last_fetched_epoch >= 0 else None
         if diverging is not None:
             return PartitionFetchResult(request, _part(request, log, diverging=diverging), 0)
-        preferred = self._preferred_replica(partition, request, options)
-        if preferred is not None:
-            part = _part(request, log, aborted)._replace(preferred_read_replica=preferred)
-            return PartitionFetchResult(request, part, 0)
+        if self._reads_by_rack:
+            preferred = self._preferred_replica(partition, request, options)
+            if preferred is not None:
+                part = _part(request, log, aborted)._replace(preferred_read_replica=preferred)
+                return PartitionFetchResult(request, part, 0)
         bound = options.upper_bound(log)
         at_end = bound <= request.offset <= log.end_offset
         if at_end or (options.from_follower and self._followers.is_held_back(partition, options)):
@@ -281,7 +291,7 @@ class Reader:
         partition = self._hosted.get(request.key)
         if request.topic_id is not NO_TOPIC_ID and request.topic_id != partition.log.topic_id:
             raise KafkaError(ErrorCode.inconsistent_topic_id)
-        if self._is_read_as_follower(partition, options):
+        if partition.leadership is None and self._is_read_as_follower(partition, options):
             check_epoch(partition, request.leader_epoch)
             if request.offset > partition.log.end_offset:  # the leader may have it
                 raise KafkaError(ErrorCode.offset_not_available)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ottla.config.topic import TopicConfig
@@ -130,19 +130,41 @@ class Transitions:
     ) -> dict[TopicPartition, ErrorCode]:
         """New logs are durable before their partitions are led or followed: each log directory is
         synced once. So a replica without a log has never appended or fetched a record."""
-        states = list(states)
+        states, clock = list(states), self._hosted.environment.clock
+        await self._forget_deleted(states)
         created: dict[TopicPartition, list[LogDirectory]] = {}
         refused: dict[TopicPartition, ErrorCode] = {}
-        async for state in in_slices(states, TURN):
+        async for state in in_slices(states, TURN, clock):
             code = self._prepare_log(state, created)
             if code is not ErrorCode.none:
                 refused[state.key] = code
         refused |= await self._sync(created)
         codes: dict[TopicPartition, ErrorCode] = {}
-        async for state in in_slices(states, TURN):
+        async for state in in_slices(states, TURN, clock):
             await self._wait_for_truncation(state.key)
             codes[state.key] = refused.get(state.key) or self._apply_one(state)
         return codes
+
+    async def _forget_deleted(self, states: Sequence[PartitionTransition]) -> None:
+        """Remove what checkpoints have of earlier partitions of these names, deleted lately.
+
+        All at once and on a thread: a checkpoint has every partition of its directory, and each new
+        log would have it written again. The entries of a log that is lost or corrupt stay: they say
+        that an empty one must not take its place.
+        """
+        directories = self._directories
+        new = [
+            state.key
+            for state in states
+            if directories.get(state.key) is None
+            and state.key not in directories.quarantined
+            and not directories.has_lost(state.key)
+        ]
+        for write in directories.checkpoints.forget_all(new):
+            try:
+                await self._hosted.environment.thread_pool.run(write.run)
+            except OSError as error:
+                directories.failed(write.directory.path, error)
 
     async def _wait_for_truncation(self, key: TopicPartition) -> None:
         """A log that is being truncated gets no other role before that is durable."""
@@ -302,7 +324,7 @@ class Transitions:
         """Deletions are durable when this returns: each log directory is synced once."""
         touched: dict[TopicPartition, list[LogDirectory]] = {}
         codes: dict[TopicPartition, ErrorCode] = {}
-        async for stop in in_slices(stops, TURN):
+        async for stop in in_slices(stops, TURN, self._hosted.environment.clock):
             await self._wait_for_truncation(stop.key)
             codes[stop.key] = self._stop_one(stop, touched)
         return codes | await self._sync(touched)

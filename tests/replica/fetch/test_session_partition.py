@@ -12,6 +12,8 @@ import pytest
 
 from ottla.config.replication import RACK_AWARE_SELECTOR
 from ottla.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from ottla.net.broker_link import RawReply
+from ottla.protocol.hot.fetch_response import read_fetch_response
 from ottla.replica.read import WATERMARK_WAIT_MS
 from tests.fakes.data_side import ME, OTHER, TP
 from tests.fakes.replica_pair import ReplicaPair, replica_pair
@@ -88,6 +90,26 @@ async def test_only_partitions_that_changed_are_read() -> None:
             await pair.pass_ms(2_000)
             assert pair.partition(OTHER, key).log.high_watermark == 1
         assert read.value - before <= 20
+
+
+@pytest.mark.spec("REP-49")
+async def test_batches_that_a_leader_receives_together_reach_a_follower_in_one_reply() -> None:
+    async with replica_pair(SETTINGS) as pair:
+        await with_partitions(pair, 3)
+        sizes: list[int] = []
+
+        def note(reply: RawReply) -> RawReply:
+            response = read_fetch_response(reply.version, reply.frame)
+            sizes.append(sum(len(each.records) > 0 for each in response.partitions))
+            return reply
+
+        pair.links[ME].change = note
+        for index in range(3):  # one after the other, within one turn of the event loop
+            pair.data(ME).start_append(b"a", key=key_of(index))
+        await pair.pass_ms(100)
+        assert [size for size in sizes if size] == [3]
+        for index in range(3):
+            assert pair.contents(OTHER, key_of(index)) == pair.contents(ME, key_of(index)) != b""
 
 
 @pytest.mark.spec("REP-26", "REP-28")

@@ -48,6 +48,19 @@ async def test_what_the_leader_appends_is_on_the_follower_before_it_is_acknowled
         assert pair.partition(OTHER).log.epochs.entries == pair.partition(ME).log.epochs.entries
 
 
+async def test_the_first_records_that_a_follower_copies_are_announced_once() -> None:
+    """Its broker gets ready to lead: the leader may be gone the next moment."""
+    async with replica_pair() as pair:
+        announced: list[int] = []
+        pair.data(OTHER).hosted.on_first_append = lambda: announced.append(1)
+        await pair.lead(ME, epoch=0)
+        await pair.pass_ms(1_000)
+        assert announced == []
+        for value in (b"a", b"b"):
+            await pair.data(ME).start_append(value, acks=-1)
+        assert announced == [1]
+
+
 @pytest.mark.spec("REP-36", "REP-39", "REP-40", "REP-69")
 async def test_a_deposed_leader_truncates_what_nobody_else_has_and_copies_the_rest() -> None:
     async with replica_pair() as pair:

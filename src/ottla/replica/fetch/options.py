@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -19,6 +20,9 @@ class Isolation(IntEnum):
     READ_COMMITTED = 1
 
 
+READ_COMMITTED: Final = Isolation.READ_COMMITTED
+ISOLATIONS: Final = (Isolation.READ_UNCOMMITTED, READ_COMMITTED)
+"""By their number in a request."""
 _END: Final[Callable[[Log], Offset]] = attrgetter("end_offset")
 _STABLE: Final[Callable[[Log], Offset]] = attrgetter("last_stable_offset")
 _COMMITTED: Final[Callable[[Log], Offset]] = attrgetter("high_watermark")
@@ -32,7 +36,8 @@ class FetchClient(NamedTuple):
     """Of this broker, to which it is connected: a replica it is sent to must have it too."""
 
 
-class FetchOptions(NamedTuple):
+@dataclass(slots=True)
+class FetchOptions:
     """The options of one fetch request."""
 
     replica_id: BrokerId
@@ -44,14 +49,13 @@ class FetchOptions(NamedTuple):
     """The broker epoch of the follower."""
     client: FetchClient | None = None
     """A consumer that can read from followers, where the broker allows it."""
+    from_follower: bool = field(init=False)
+    upper_bound: Callable[[Log], Offset] = field(init=False)
+    """Returns the first offset of a log that this reader may not see."""
 
-    @property
-    def from_follower(self) -> bool:
-        return self.replica_id >= 0
-
-    @property
-    def upper_bound(self) -> Callable[[Log], Offset]:
-        """Returns the first offset of a log that this reader may not see."""
-        if self.replica_id >= 0:
-            return _END
-        return _STABLE if self.isolation is Isolation.READ_COMMITTED else _COMMITTED
+    def __post_init__(self) -> None:
+        self.from_follower = self.replica_id >= 0
+        if self.from_follower:
+            self.upper_bound = _END
+        else:
+            self.upper_bound = _STABLE if self.isolation is READ_COMMITTED else _COMMITTED

@@ -138,12 +138,8 @@ class FetcherLoop:
             except (OSError, Disconnect) as error:
                 self._session.reset()
                 backoff_ms = self._settings().backoff_ms
-                log.info(
-                    "cannot fetch from broker %d: %s; retrying in %d ms",
-                    self.leader,
-                    error,
-                    backoff_ms,
-                )
+                text = "cannot fetch from broker %d: %s; retrying in %d ms"
+                log.info(text, self.leader, error, backoff_ms)
                 await asyncio.sleep(backoff_ms / 1e3)
 
     # Which partitions are fetched, and from where
@@ -293,6 +289,8 @@ class FetcherLoop:
     def _append(
         self, followed: FollowedPartition, partition: HostedPartition, response: PartitionResponse
     ) -> bool:
+        if self._hosted.on_first_append is not None and len(response.records):
+            self._hosted.announce_first_append()
         before = partition.log.end_offset
         if before == partition.log.start_offset and len(response.records):
             base = base_before(response.records, before)
