@@ -5,6 +5,7 @@ with the same client programs. One file for each promise:
 
 - `throughput`          produce and consume, MB/s and CPU seconds per GB
 - `small_requests`      one-record requests a second, and the time of one
+- `paired`              the same of two checkouts, in turns: is a change slower?
 - `latency`             end to end at a fixed rate
 - `start`               cold start to the first record read back, idle memory
 - `partitions_10k`      ten thousand partitions: time to open, memory of each
@@ -20,7 +21,9 @@ with the same client programs. One file for each promise:
 - `quotas`              what a throttled client gets, and that it slows nobody else down
 - `failover`            three brokers: writes after a killed or stopped leader
 - `columns`             records to columns and back
-- `spark_io`            Spark to and from topics, beside its own connector
+- `spark_io`            Spark to and from topics, beside its own connector and `spark_floor`,
+                        a source and a sink of nothing
+- `spark_growth`        the same with many partitions, and with more bytes than memory
 - `pipeline_start`      the first batches of a pipeline with six sinks, and what Spark itself needs
 
 And what they stand on: `contenders` (the brokers), `raw` and `frames` (the load driver on bare

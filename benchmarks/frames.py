@@ -14,6 +14,8 @@ import crc32c
 
 PRODUCE_VERSION: Final = 7
 FETCH_VERSION: Final = 11
+NO_SESSION: Final = (0, -1)
+NEW_SESSION: Final = (0, 0)
 _BATCH: Final = struct.Struct(">qiibIhiqqqhii")
 _CRC_FROM: Final = 21  # the checksum covers everything from the attributes on
 
@@ -56,15 +58,27 @@ def produce_error(reply: bytes, topic: str) -> int:
     return int(code)
 
 
-def fetch(topic: str, offsets: Sequence[tuple[int, int]], *, partition_max_bytes: int) -> bytes:
-    """A framed Fetch request without a session for (partition, offset) pairs."""
+def fetch(
+    topic: str,
+    offsets: Sequence[tuple[int, int]],
+    *,
+    partition_max_bytes: int,
+    session: tuple[int, int] = NO_SESSION,
+) -> bytes:
+    """A framed Fetch request for (partition, offset) pairs; a session is its id and epoch."""
     body = struct.pack(">hhih", 1, FETCH_VERSION, 1, -1)
-    body += struct.pack(">iiiibii", -1, 500, 1, 50 << 20, 0, 0, -1)
+    body += struct.pack(">iiiibii", -1, 500, 1, 50 << 20, 0, *session)
     body += struct.pack(">i", 1) + string(topic) + struct.pack(">i", len(offsets))
     for partition, offset in offsets:
         body += struct.pack(">iiqqi", partition, -1, offset, -1, partition_max_bytes)
     body += struct.pack(">i", 0) + string("")
     return struct.pack(">i", len(body)) + body
+
+
+def session_id(reply: bytes) -> int:
+    """The session in the reply to a Fetch request."""
+    _, _, _, session = struct.unpack_from(">iihi", reply)
+    return int(session)
 
 
 def request(key: int, version: int, body: bytes, *, flexible: bool = False) -> bytes:

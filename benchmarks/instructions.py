@@ -12,12 +12,15 @@ Each SOURCE is the folder `src` of another checkout, to compare with: counted wi
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count, islice, repeat
 from pathlib import Path
 from typing import Final
 
@@ -67,7 +70,7 @@ def _counts(source: Path, settings: Mapping[str, str], *, has_quotas: bool) -> d
             if has_quotas:
                 admin.alter_client_quotas({QuotaEntity(DEFAULT): QUOTAS}).all()
         counter = _Counter(process.pid, Path(folder))
-        return {what: counter.count(bootstrap, what) for what in ("produce", "fetch")}
+        return {what: counter.count(bootstrap, what) for what in REQUESTS}
 
 
 @contextmanager
@@ -97,26 +100,53 @@ def _broker(
         process.wait()
 
 
+def _produces(_: socket.socket) -> Iterator[bytes]:
+    batch = frames.batch(100, 1, now_ms=int(time.time() * 1000))
+    return repeat(frames.produce(TOPIC, 0, batch, 1))
+
+
+def _fetches(_: socket.socket) -> Iterator[bytes]:
+    return repeat(frames.fetch(TOPIC, [(0, 0)], partition_max_bytes=100))
+
+
+def _fetches_in_session(connection: socket.socket) -> Iterator[bytes]:
+    """One record each, at the next offset, as a consumer does that keeps up."""
+    first = frames.fetch(TOPIC, [(0, 0)], partition_max_bytes=100, session=frames.NEW_SESSION)
+    session = frames.session_id(raw.exchange(connection, [first]))
+    for number in count(1):
+        yield frames.fetch(
+            TOPIC, [(0, number - 1)], partition_max_bytes=100, session=(session, number)
+        )
+
+
+def _metadata(_: socket.socket) -> Iterator[bytes]:
+    return repeat(frames.request(3, 8, struct.pack(">i", 1) + frames.string(TOPIC) + b"\0\0\0"))
+
+
+REQUESTS: Final[Mapping[str, Callable[[socket.socket], Iterator[bytes]]]] = {
+    "produce": _produces,
+    "fetch": _fetches,
+    "fetch in a session": _fetches_in_session,
+    "metadata": _metadata,
+}
+
+
 class _Counter:
     """Counts the instructions of a broker while it answers requests."""
 
     def __init__(self, pid: int, folder: Path) -> None:
         self._pid = pid
         self._folder = folder
-        self._batch = frames.batch(100, 1, now_ms=int(time.time() * 1000))
 
     def count(self, bootstrap: str, what: str) -> float:
         """Instructions for one request."""
-        if what == "produce":
-            request = frames.produce(TOPIC, 0, self._batch, 1)
-        else:
-            request = frames.fetch(TOPIC, [(0, 0)], partition_max_bytes=100)
         with raw.connect(bootstrap) as connection:
-            raw.exchange(connection, request, WARM_UP)
+            requests = REQUESTS[what](connection)
+            raw.exchange(connection, islice(requests, WARM_UP))
             self._control("--instr=on")
-            raw.exchange(connection, request, WARM_UP)  # valgrind translates the code meanwhile
+            raw.exchange(connection, islice(requests, WARM_UP))  # valgrind translates the code
             self._control("--zero")
-            raw.exchange(connection, request, COUNTED)
+            raw.exchange(connection, islice(requests, COUNTED))
             self._control("--dump")
         self._control("--instr=off")
         return self._total() / COUNTED

@@ -1,20 +1,22 @@
 """Promise: under a quota a client gets what Apache Kafka gives it, within 5 %.
 
 Both brokers have the same users and the same quotas; the same clients do what they can, all at the
-same time, for the quotas are small. After a warm-up of 30 s the rates are measured over 60 s:
-`python -m benchmarks.quotas`, or `python -m benchmarks.quotas 5 10` for a short look.
+same time, for the quotas are small. After a warm-up of 30 s the rates are measured over 60 s.
 
 Then, of Ottla alone: what a client that is throttled costs another one, and request time, which has
 a formula of its own (100 % is one event loop).
+
+    python -m benchmarks.quotas [--warm-up S] [--measured S] [--only levels|users|clients|alone]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -35,6 +37,8 @@ CONNECTION_RATE: Final = 25
 CREATE_TOPICS_STRICT, CREATE_TOPICS_OLD = 7, 4
 ALLOWED: Final = 0.05
 OTHERS_S: Final = 15
+ALONE: Final = "alone"
+"""The part that measures Ottla alone."""
 
 
 class Step(NamedTuple):
@@ -55,41 +59,49 @@ class Target(NamedTuple):
     limited: str
 
 
-def main(warm_up_s: int = 30, measured_s: int = 60) -> int:
+def main(args: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.quotas")
+    parser.add_argument("--warm-up", type=int, default=30, metavar="S")
+    parser.add_argument("--measured", type=int, default=60, metavar="S")
+    parser.add_argument("--only", choices=(*PHASES, ALONE), action="append")
+    options = parser.parse_args(args)
+    chosen = options.only or (*PHASES, ALONE)
+    seconds = (options.warm_up, options.measured)
     worst = 0.0
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder, ExitStack() as stack:
-        targets = [
-            stack.enter_context(_running(name, Path(folder) / name)) for name in (KAFKA, OTTLA)
-        ]
+        names = (OTTLA,) if chosen == [ALONE] else (KAFKA, OTTLA)
+        targets = [stack.enter_context(_running(name, Path(folder) / name)) for name in names]
         for target in targets:
-            _prepare(target.contender.bootstrap, LARGEST_RATE * (warm_up_s + measured_s + 30))
-        for steps in _phases():
-            worst = max(worst, _measure(steps, targets, (warm_up_s, measured_s)))
-        _others(targets[1].contender)
-        _request_time(targets[1].contender)
+            _prepare(target.contender.bootstrap, LARGEST_RATE * (sum(seconds) + 30))
+        for name, steps in PHASES.items():
+            if name in chosen:
+                worst = max(worst, _measure(list(steps()), targets, seconds))
+        if ALONE in chosen:
+            _others(targets[-1].contender)
+            _request_time(targets[-1].contender)
     print(f"largest difference {worst:.1%}")
     return 0 if worst <= ALLOWED else 1
 
 
-def _phases() -> Iterator[list[Step]]:
-    """Levels that do not hide each other are measured together."""
-    yield [
-        *_bytes("user, client id", QuotaEntity("u1", "c1"), 300_000, ("u1", "c1")),
-        *_bytes("user, default client id", QuotaEntity("u2", DEFAULT), 400_000, ("u2", "x")),
-        *_bytes("user", QuotaEntity("u3"), 500_000, ("u3", "x")),
-        *_bytes("default user, client id", QuotaEntity(DEFAULT, "c4"), 600_000, ("u4", "c4")),
-        *_bytes("default user, default client id", QuotaEntity(DEFAULT, DEFAULT), LARGEST_RATE,
-                ("u5", "x")),
-    ]  # fmt: skip
-    yield [
-        *_bytes("default user", QuotaEntity(DEFAULT), 300_000, ("u6", "x")),
-        *_connections(),
-    ]
-    yield [
-        *_bytes("client id", QuotaEntity(None, "c7"), 400_000, ("u7", "c7")),
-        *_bytes("default client id", QuotaEntity(None, DEFAULT), 500_000, ("u8", "x")),
-        *_mutations(),
-    ]
+def _levels() -> Iterator[Step]:
+    yield from _bytes("user, client id", QuotaEntity("u1", "c1"), 300_000, ("u1", "c1"))
+    yield from _bytes("user, default client id", QuotaEntity("u2", DEFAULT), 400_000, ("u2", "x"))
+    yield from _bytes("user", QuotaEntity("u3"), 500_000, ("u3", "x"))
+    entity = QuotaEntity(DEFAULT, "c4")
+    yield from _bytes("default user, client id", entity, 600_000, ("u4", "c4"))
+    entity = QuotaEntity(DEFAULT, DEFAULT)
+    yield from _bytes("default user, default client id", entity, LARGEST_RATE, ("u5", "x"))
+
+
+def _users() -> Iterator[Step]:
+    yield from _bytes("default user", QuotaEntity(DEFAULT), 300_000, ("u6", "x"))
+    yield from _connections()
+
+
+def _clients() -> Iterator[Step]:
+    yield from _bytes("client id", QuotaEntity(None, "c7"), 400_000, ("u7", "c7"))
+    yield from _bytes("default client id", QuotaEntity(None, DEFAULT), 500_000, ("u8", "x"))
+    yield from _mutations()
 
 
 def _bytes(name: str, entity: QuotaEntity, limit: float, who: tuple[str, str]) -> Iterator[Step]:
@@ -277,8 +289,16 @@ def _running(name: str, folder: Path) -> Iterator[Target]:
         yield Target(Contender(name, node, {}), logins, limited)
 
 
+PHASES: Final[Mapping[str, Callable[[], Iterator[Step]]]] = {
+    "levels": _levels,
+    "users": _users,
+    "clients": _clients,
+}
+"""Levels that do not hide each other are measured together."""
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["greedy"]:
         _greedy(*sys.argv[2:])
     else:
-        sys.exit(main(*map(int, sys.argv[1:])))
+        sys.exit(main(sys.argv[1:]))

@@ -15,7 +15,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks import frames
@@ -111,11 +111,13 @@ def one_at_a_time(load: Mapping[str, Any]) -> Figures:
     return percentiles_ms(taken)
 
 
-def exchange(connection: socket.socket, request: bytes, count: int) -> None:
-    """The same request so many times, each after the reply to the one before."""
-    for _ in range(count):
+def exchange(connection: socket.socket, requests: Iterable[bytes]) -> bytes:
+    """Sends each request after the reply to the one before; the last reply."""
+    reply = b""
+    for request in requests:
         connection.sendall(request)
-        _receive(connection, int.from_bytes(_receive(connection, 4), "big"))
+        reply = _receive(connection, int.from_bytes(_receive(connection, 4), "big"))
+    return reply
 
 
 def percentiles_ms(seconds: Sequence[float]) -> Figures:

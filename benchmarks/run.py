@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from benchmarks import (
@@ -83,7 +84,17 @@ def main(args: Sequence[str]) -> int:
     for promise in ALONE if options.full else ():
         _say(f"{promise.__name__}:")
         promise.main()
+    for on_spark in _on_spark() if options.full and not options.only else ():
+        _say(f"{on_spark.__name__}:")
+        on_spark.main()
     return 0
+
+
+def _on_spark() -> Sequence[ModuleType]:
+    """Imported when they are run: they import pyspark, which nothing else here needs."""
+    from benchmarks import pipeline_start, spark_growth, spark_io
+
+    return (spark_io, pipeline_start, spark_growth)
 
 
 def _options(args: Sequence[str]) -> argparse.Namespace:
