@@ -7,6 +7,7 @@ way and hold it to the same things.
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import subprocess
@@ -91,9 +92,10 @@ def ottla(
     *,
     python: Sequence[str] = (),
     listeners: Sequence[str] = (),
+    source: Path | None = None,
 ) -> Iterator[Node]:
-    """`ottla serve` on a free port, once it says that it is ready."""
-    node = start_ottla(folder, settings, python=python, listeners=listeners)
+    """`ottla serve` on a free port, once it says that it is ready; of another checkout's `src`."""
+    node = start_ottla(folder, settings, python=python, listeners=listeners, source=source)
     try:
         yield node
     finally:
@@ -163,8 +165,11 @@ def start_ottla(
     port: int = 0,
     python: Sequence[str] = (),
     listeners: Sequence[str] = (),
+    source: Path | None = None,
 ) -> Node:
-    node = launch_ottla(folder, settings, port=port, python=python, listeners=listeners)
+    node = launch_ottla(
+        folder, settings, port=port, python=python, listeners=listeners, source=source
+    )
     _wait(node, lambda: ready_address(node.said.read_text()) is not None)
     address = ready_address(node.said.read_text())
     assert address is not None
@@ -178,6 +183,7 @@ def launch_ottla(
     port: int = 0,
     python: Sequence[str] = (),
     listeners: Sequence[str] = (),
+    source: Path | None = None,
 ) -> Node:
     """Starts `ottla serve` and waits for nothing; port 0 lets it choose, and it says which."""
     command = [sys.executable, *python, "-m", "ottla", "serve"]
@@ -185,7 +191,7 @@ def launch_ottla(
     command += ["--data-dir", str(folder / "data")]
     for key, value in (settings or {}).items():
         command += ["--set", f"{key}={value}"]
-    return _launch("ottla", folder, command, f"127.0.0.1:{port}")
+    return _launch("ottla", folder, command, f"127.0.0.1:{port}", source)
 
 
 def stop(node: Node) -> int:
@@ -226,11 +232,18 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     return ports
 
 
-def _launch(name: str, folder: Path, command: Sequence[str], bootstrap: str) -> Node:
+def _launch(
+    name: str,
+    folder: Path,
+    command: Sequence[str],
+    bootstrap: str,
+    source: Path | None = None,
+) -> Node:
     folder.mkdir(parents=True, exist_ok=True)
     said = folder / "said.txt"
+    environment = os.environ if source is None else {**os.environ, "PYTHONPATH": str(source)}
     with said.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
     return Node(name, bootstrap, process, folder / "data", said)
 
 

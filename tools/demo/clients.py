@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from ottla.cli.console import table
-
 TOPIC: Final = "parcels"
 PARTITIONS: Final = 3
 RECORDS: Final = 20_000
@@ -18,35 +16,39 @@ PATIENCE_S: Final = 30
 QUIET: Final = 4  # librdkafka: warnings and worse
 
 
-class Row(NamedTuple):
-    who: str
-    did: str
+class Timed(NamedTuple):
     records: int
     seconds: float
 
-    def cells(self) -> tuple[object, ...]:
-        rate = self.records / max(self.seconds, 1e-9)
-        return self.who, self.did, f"{self.records:,}", f"{self.seconds:.2f}", f"{rate:,.0f}"
+    @property
+    def rate(self) -> str:
+        return f"{self.records / max(self.seconds, 1e-9):,.0f}/s"
 
 
 def show(at: str) -> bool:
     """Let them write and read; whether every record came back."""
     create_topic(at)
-    rows = [
-        timed("confluent-kafka", "wrote with zstd", lambda: confluent_writes(at)),
-        timed("kafka-python", "read them back", lambda: kafka_python_reads(at, RECORDS)),
-        timed("kafka-python", "wrote with gzip", lambda: kafka_python_writes(at)),
-        timed("confluent-kafka", "read everything", lambda: confluent_reads(at, 2 * RECORDS)),
-    ]
-    heads = ("client", "did", "records", "seconds", "a second")
-    table(f"Topic {TOPIC}, {PARTITIONS} partitions", heads, [row.cells() for row in rows])
-    return [row.records for row in rows] == [RECORDS, RECORDS, RECORDS, 2 * RECORDS]
+    first = timed(lambda: confluent_writes(at))
+    first_read = timed(lambda: kafka_python_reads(at, RECORDS))
+    second = timed(lambda: kafka_python_writes(at))
+    all_read = timed(lambda: confluent_reads(at, 2 * RECORDS))
+    for client, codec, wrote, read in (
+        ("confluent-kafka", "zstd", first, all_read),
+        ("kafka-python", "gzip", second, first_read),
+    ):
+        print(
+            f"  {client:<15} wrote {wrote.records:,} ({codec}) at {wrote.rate:>9}, "
+            f"read {read.records:,} at {read.rate:>9}",
+            flush=True,
+        )
+    counts = [timing.records for timing in (first, first_read, second, all_read)]
+    return counts == [RECORDS, RECORDS, RECORDS, 2 * RECORDS]
 
 
-def timed(who: str, did: str, work: Callable[[], int]) -> Row:
+def timed(work: Callable[[], int]) -> Timed:
     began = time.monotonic()
     records = work()
-    return Row(who, did, records, time.monotonic() - began)
+    return Timed(records, time.monotonic() - began)
 
 
 def create_topic(address: str) -> None:

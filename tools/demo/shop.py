@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import ottla
-from ottla.cli.console import table
-from ottla.cli.pipeline.display import Lines, display
+from ottla.cli.pipeline.display import Lines, LiveTable
 from ottla.client.admin import NewTopic
 from ottla.client.consumer.record import Record
 from ottla.model.clock import SystemClock
@@ -34,6 +33,7 @@ from ottla.spark.pipelines.session import session
 from ottla.spark.pipelines.spec import FilesTarget, Pipeline
 from ottla.spark.pipelines.topic_ends import TopicEnds
 from ottla.spark.pipelines.views import Views
+from tools.demo.interrupts import Interrupts
 from tools.demo.shoppers import TOPICS, Shoppers
 
 if TYPE_CHECKING:
@@ -45,41 +45,45 @@ RESULTS: Final = "ottla-shop"
 PICTURE: Final = "queries.png"
 TABLE: Final = "events"
 FLOW: Final = """\
-  page-views, searches, orders   three topics, 500 events a second, 1 in 100 of them invalid
+  page-views, searches, orders   three topics, 500 events/s, 1 in 100 invalid
     -> clean events              the topic shop-events, and a table in Parquet
     -> pages of the minute       the topic top-pages
-    -> visits                    the topic visits, when a user has been away for 10 s
+    -> visits                    the topic visits, 10 s after a user's last event
     -> refused events            the topic shop-dead, each with the reason"""
+LINE: Final = "{:<50} {:>9} {:>9}  {}"
 WRITTEN: Final = ("shop-events", "shop-dead", "top-pages", "visits")
 PARTITIONS: Final = 2
 POLL_S: Final = 3.0
 EVERY_S: Final = 5.0
 
 
-def show(bootstrap: str, folder: Path, seconds: float | None, stop: threading.Event) -> bool:
-    """Run until the time is over, or until stopped; whether everything that went in came out."""
+def show(
+    bootstrap: str, folder: Path, seconds: float | None, interrupts: Interrupts
+) -> bool | None:
+    """Run until the time is over, or until interrupted; whether everything that went in came out,
+    None if it was ended before that could be known."""
     results = Path(tempfile.gettempdir(), RESULTS)
     shutil.rmtree(results, ignore_errors=True)
     pipeline = opened(bootstrap, folder, results)
     print(FLOW, flush=True)
     with session(pipeline.name, None, pipeline.spark) as spark:
-        return show_on(spark, pipeline, seconds, stop)
+        return show_on(spark, pipeline, seconds, interrupts)
 
 
 def show_on(
-    spark: SparkSession, pipeline: Pipeline, seconds: float | None, stop: threading.Event
-) -> bool:
+    spark: SparkSession, pipeline: Pipeline, seconds: float | None, interrupts: Interrupts
+) -> bool | None:
     """The same on a Spark that is there, for a pipeline that `opened` gives."""
     bootstrap = pipeline.bootstrap
     with ottla.Admin(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic(name, PARTITIONS) for name in (*TOPICS, *WRITTEN)]).all()
-    shoppers, leave = Shoppers(bootstrap, seconds=seconds), threading.Event()
+    shoppers, leave = Shoppers(bootstrap, seconds=seconds), interrupts.closing
     crowd = threading.Thread(target=shoppers.go_on_until, args=(leave,), name="shoppers")
-    shown = display(as_json=False) if sys.stdout.isatty() else FewLines()
+    shown = LiveTable(is_kept=False) if sys.stdout.isatty() else FewLines()
     clock = SystemClock()
     with TopicEnds(pipeline.sources, clock) as ends, shown:
         made = list(outputs(pipeline, Views(spark, pipeline)))
-        closing = Closing(shoppers, stop)
+        closing = Closing(shoppers, interrupts)
         running = Run(
             made,
             ends,
@@ -94,9 +98,9 @@ def show_on(
         finally:
             leave.set()
             crowd.join()
-    if not closing.caught_up:
-        print("Stopped before everything that was sent had been read.")
-        return True
+    if not closing.caught_up or not shoppers.sent:
+        print("Ended before everything that was sent had been read.")
+        return None
     rows = spark.read.parquet(_lake(pipeline)).count()
     is_equal = checked(bootstrap, shoppers, rows, running.totals.values())
     print(f"The table:   {_lake(pipeline)} (Parquet)")
@@ -142,16 +146,20 @@ def _lake(pipeline: Pipeline) -> str:
 class Closing:
     """When the shop closes: people have left, and the queries have read what they left."""
 
-    def __init__(self, shoppers: Shoppers, stop: threading.Event) -> None:
+    def __init__(self, shoppers: Shoppers, interrupts: Interrupts) -> None:
         self.over = threading.Event()
         self.caught_up = False
         self.running: Run | None = None
         self._shoppers = shoppers
-        self._stop = stop
+        self._interrupts = interrupts
+        self._said = False
 
     def look(self) -> None:
-        if self._stop.is_set():
+        if self._interrupts.now.is_set():
             self.over.set()
+        if self._interrupts.closing.is_set() and not self._said:
+            self._said = True
+            print("The shop closes: the queries read what is left (Ctrl-C again ends at once).")
         if self._shoppers.done.is_set() and self.running is not None:
             sent = self._shoppers.sent.total()
             self.caught_up = all(one.rows_in >= sent for one in self.running.totals.values())
@@ -168,16 +176,13 @@ def checked(bootstrap: str, shoppers: Shoppers, rows: int, totals: Iterable[Quer
         ("clean events in the table", good, rows),
         ("refused events in the topic shop-dead", bad, reasons.total()),
     ]
-    speeds = [
-        (one.query, f"{one.rows_in:,}", f"{one.rows_in * 1000 / max(one.busy_ms, 1):,.0f}")
-        for one in totals
-    ]
-    table("How fast", ("query", "events read", "events/s while busy"), speeds)
-    table("Refused, and why", ("reason", "events"), reasons.most_common())
-    cells = [
-        (what, f"{put:,}", f"{got:,}", "yes" if put == got else "NO") for what, put, got in found
-    ]
-    table(f"{good + bad:,} events went in", ("what came out", "expected", "found", "equal"), cells)
+    speeds = (f"{one.query} {one.rows_in * 1000 / max(one.busy_ms, 1):,.0f}" for one in totals)
+    print(f"Events/s while busy: {', '.join(speeds)}")
+    print(LINE.format(f"{good + bad:,} events went in, and out came", "expected", "found", "equal"))
+    for what, put, got in found:
+        print(LINE.format(f"  {what}", f"{put:,}", f"{got:,}", "yes" if put == got else "NO"))
+    for reason, count in reasons.most_common():
+        print(LINE.format(f"    because: {reason}", "", f"{count:,}", "").rstrip())
     return all(put == got for _, put, got in found)
 
 
