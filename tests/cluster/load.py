@@ -15,7 +15,14 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -212,6 +219,64 @@ class Load:
         while not self._stop.is_set():
             self.events += _polls(process, consumer.consume(500, 0.1))
         consumer.close()
+
+
+class GroupReader:
+    """One member of a group of librdkafka, which reads and commits while in its block."""
+
+    def __init__(self, address: str, topic: str, protocol: str) -> None:
+        """`protocol` of the group: classic or consumer."""
+        self.name = f"{protocol}-{topic}"
+        self.failures: list[str] = []
+        self.read: set[tuple[int, int]] = set()
+        """Partition and offset of every record."""
+        self.repeated = 0
+        self._settings = {
+            **connection(address),
+            "group.id": self.name,
+            "group.protocol": protocol,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+        self._topic = topic
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._consume)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _consume(self) -> None:
+        consumer = Consumer(self._settings)
+        consumer.subscribe([self._topic])
+        try:
+            while not self._stop.is_set():
+                messages = consumer.consume(500, 0.1)
+                self._note(messages)
+                if messages:
+                    consumer.commit(asynchronous=False)
+        except KafkaException as failure:
+            self.failures.append(str(failure))
+        finally:
+            consumer.close()
+
+    def _note(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            error, partition, offset = message.error(), message.partition(), message.offset()
+            if error is not None:
+                self.failures.append(str(error))
+            elif partition is not None and offset is not None:
+                self.repeated += (partition, offset) in self.read
+                self.read.add((partition, offset))
 
 
 def read_all(address: str, topic: str, partitions: int) -> list[Event]:

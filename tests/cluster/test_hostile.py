@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker.descriptors import descriptor_shares
 from ottla.model.errors import ErrorCode
 from ottla.protocol import wire
 from tests.bad_input.batches import packed
@@ -69,7 +70,8 @@ def test_ten_thousand_idle_connections_cost_little_and_nobody_else(tmp_path: Pat
         # The broker inherits the limit.
         settings = {"flush.before.ack": "never", "socket.listen.backlog.size": "4096"}
         broker = stack.enter_context(BrokerProcess(tmp_path, settings))
-        count = min(10_000, files - 500)
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        count = min(10_000, files - 500, descriptor_shares(hard).connections - 10)
         with Line(broker.address) as line:
             create_topics(line, ["t"])
             before = rss_after_first_record(broker)

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.administration import metric
+from tests.cluster.administration import delete_topic, metric
 from tests.cluster.file_systems import BlockDisk, as_root, fill, tmpfs
 from tests.cluster.load import IMPATIENT, produce, values, wait_for_progress
 from tests.cluster.process import BrokerProcess, wait_for
 from tests.cluster.shared_cluster import SharedCluster
 from tests.cluster.three_brokers import IDS, ThreeBrokers
 from tests.store.zookeeper_server import Ensemble
+from tools.nodes import free_ports
 
 NAMES = [f"n-{number}" for number in range(200)]
 UNCLEAN = "kafka_controller_controllerstats_unclean_leader_elections_total"
@@ -152,6 +153,36 @@ def test_scenario_08_a_leader_with_a_damaged_log_resigns_and_spreads_nothing(
         cluster.assert_no_tracebacks()
 
 
+@pytest.mark.slow
+@pytest.mark.spec("REP-55")
+def test_scenario_08_the_last_in_sync_replica_keeps_its_damaged_log_and_stays_offline(
+    shared: SharedCluster,
+) -> None:
+    """No other replica has every record: an operator decides, and nothing is thrown away."""
+    topic = "scenario-08-last"
+    with shared.healthy() as cluster:
+        cluster.create_topic(topic, [[1, 2, 3]], min_insync_replicas="1")
+        produce(cluster.bootstrap, topic, NAMES)
+        for follower in (2, 3):
+            cluster.kill(follower)
+        wait_for(lambda: cluster.state(topic).isr == (1,), 20, "two to leave")
+        produce(cluster.bootstrap, topic, ["on one broker"])
+        last = cluster.brokers[1]
+        cluster.kill(1)
+        flip_a_bit(last, topic)
+        call_flushed(last, topic, len(NAMES) + 1)
+        for id in IDS:
+            cluster.brokers[id].launch()
+        cluster.wait_until_ready(*IDS)
+        wait_for(lambda: cluster.leader(topic) == -1, 20, "the partition to go offline")
+        cluster.assert_no_tracebacks()
+        assert cluster.state(topic).isr == (1,)
+        kept = [path.name for path in last.partition_dir(topic).iterdir()]
+        assert f"{0:020d}.log.quarantined" in kept
+        assert not list(last.dirs[0].glob(f"{topic}-0.*-stray"))
+        delete_topic(cluster, topic)
+
+
 # Lost disks
 
 
@@ -177,6 +208,35 @@ def test_scenario_09_a_broker_with_a_wiped_disk_is_not_elected_and_refills(
         cluster.assert_nothing_lost(load)
         wait_for(lambda: "it leaves every ISR" in cluster.brokers[wiped].said, 5, "the warning")
         cluster.assert_replicas_equal()
+
+
+@pytest.mark.slow
+@pytest.mark.spec("REP-71")
+def test_a_broker_is_replaced_by_another_machine_with_its_id(
+    ensemble: Ensemble, tmp_path: Path
+) -> None:
+    """With empty directories and another address, as docs/operations.md has it."""
+    topic = "replaced"
+    with ThreeBrokers(ensemble, tmp_path) as cluster:
+        cluster.create_topic(topic)
+        with cluster.load(topic, settings=IMPATIENT) as load:
+            wait_for_progress(load)
+            lost = cluster.leader(topic)
+            load.fault(f"broker {lost} is lost for good")
+            cluster.kill(lost)
+            broker = cluster.brokers[lost]
+            broker.dirs = [tmp_path / "new-machine"]
+            broker.port = free_ports(1, broker.host)[0]
+            broker.listeners = [f"PLAINTEXT://{broker.address}"]
+            cluster.start(lost)
+            cluster.wait_until_all_in_sync()
+            cluster.kill(next(id for id in IDS if id != lost))  # it counts: writes go on with it
+            wait_for_progress(load)
+            for id in IDS:
+                if cluster.brokers[id].process.poll() is not None:
+                    cluster.start(id)
+        assert load.failures == []
+        cluster.assert_nothing_lost(load)
 
 
 @pytest.mark.slow

@@ -353,10 +353,11 @@ class ThreeBrokers:
             raise AssertionError(f"replicas differ: {found()[:5]}") from None
 
     def _logs(self, topic: str, partition: int, replicas: Sequence[int]) -> dict[int, bytes]:
-        """The log of each replica: every segment, in the order of offsets."""
+        """The log of each replica: every segment, in the order of offsets; none of a new topic."""
         logs = {}
         for id in replicas:
-            segments = sorted(self.brokers[id].partition_dir(topic, partition).glob("*.log"))
+            folders = [dir / f"{topic}-{partition}" for dir in self.brokers[id].dirs]
+            segments = sorted(path for folder in folders for path in folder.glob("*.log"))
             logs[id] = b"".join(segment.read_bytes() for segment in segments)
         return logs
 

@@ -59,6 +59,7 @@ NOT_HOPS: Final = {
     "log/directories/partition_metadata.py",
     "net/limits.py",
     "replica/environment.py",
+    "replica/fetch/options.py",
     "replica/partition_fetch.py",
     "store/nodes.py",
     "store/paths.py",
@@ -87,7 +88,7 @@ RUNS: Final = 3
 
 
 class Recorder:
-    """The modules entered since the listener accepted the last connection, in that order."""
+    """The modules entered since the last connection was accepted, in that order."""
 
     def __init__(self) -> None:
         self._entered: dict[str, None] = {}
@@ -100,7 +101,7 @@ class Recorder:
         if not path.startswith(SOURCE):
             return
         module = path.removeprefix(SOURCE)
-        begun = self._entered or module == "net/listener.py"
+        begun = self._entered or module == "net/acceptor.py"
         if begun and module not in self._entered and not is_property(frame):
             self._entered[module] = None
 
