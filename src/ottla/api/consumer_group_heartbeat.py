@@ -5,6 +5,7 @@ From version 1 on a member chooses its own id, and may subscribe by regular expr
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -12,7 +13,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, by_topic
-from ottla.delay.slices import in_slices
+from ottla.delay.slices import SLICE, in_slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol import wire
@@ -42,6 +43,8 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
         brings_id=ctx.call.version >= FIRST_WITH_OWN_IDS,
     )
     reply = await ctx.services.groups.consumer.heartbeat(request.group_id, heartbeat, sees)
+    if reply.assignment is not None and len(reply.assignment) > SLICE:
+        await asyncio.sleep(0)  # the decision was one slice
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,

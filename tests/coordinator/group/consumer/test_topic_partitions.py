@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from ottla.coordinator.group.consumer.topic_partitions import (
+    TopicIdPartition,
     TopicSize,
     by_name,
     by_topic,
@@ -27,3 +30,9 @@ def test_names_come_and_go_with_their_topics() -> None:
     held = parts("b", 0) | parts("gone", 1)
     assert by_name(IMAGE, held) == {"b": [0]}
     assert from_names(IMAGE, {"b": [0], "gone": [1]}) == parts("b", 0)
+
+
+def test_equal_topic_ids_of_different_objects_are_one_topic() -> None:
+    twin = UUID(bytes=id_of("a").bytes)
+    held = {TopicIdPartition(id_of("a"), 1), TopicIdPartition(twin, 0)}
+    assert by_topic(held) == {id_of("a"): [0, 1]}

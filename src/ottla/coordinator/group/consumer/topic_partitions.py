@@ -42,10 +42,16 @@ def sizes(image: Image, names: Iterable[str]) -> dict[str, TopicSize]:
 
 def by_topic(parts: Iterable[TopicIdPartition]) -> dict[TopicId, list[int]]:
     """Topics and their partitions in order."""
-    # Grouped first: comparing ids is slow, and there are far fewer topics than partitions.
-    topics: dict[TopicId, list[int]] = defaultdict(list)
+    # By object first: ids hash and compare slowly, and most partitions of a topic share theirs.
+    ids: dict[int, TopicId] = {}
+    lists: dict[int, list[int]] = defaultdict(list)
     for topic_id, partition in parts:
-        topics[topic_id].append(partition)
+        key = id(topic_id)
+        ids[key] = topic_id
+        lists[key].append(partition)
+    topics: dict[TopicId, list[int]] = defaultdict(list)
+    for key, partitions in lists.items():
+        topics[ids[key]] += partitions
     return {topic_id: sorted(topics[topic_id]) for topic_id in sorted(topics)}
 
 
