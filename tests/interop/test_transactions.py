@@ -20,6 +20,7 @@ from kafka.errors import ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
 from tests.interop.conftest import MakeTopic
+from tests.interop.kafka_python_settings import JOIN_POLL_MS, METADATA_MAX_AGE_MS
 from tests.raw_requests import FETCH, Line, fetch_fields
 from tools import kafka_cache
 
@@ -207,12 +208,13 @@ def test_kafka_python_pipes_with_its_groups_metadata_and_keeps_to_its_time(
         group_id=source,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
     taken: list[bytes] = []
     deadline = time.monotonic() + 30
     while len(taken) < 5:
-        assert time.monotonic() < deadline
-        for records in consumer.poll(100).values():
+        assert time.monotonic() < deadline, "waited 30 s for five records"
+        for records in consumer.poll(JOIN_POLL_MS).values():
             taken += [record.value for record in records]
     producer = KafkaProducer(
         bootstrap_servers=bootstrap, transactional_id=source, transaction_timeout_ms=1_000

@@ -13,11 +13,9 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
+from tests.interop.kafka_python_settings import JOIN_POLL_MS, METADATA_MAX_AGE_MS
 from tests.interop.members.member_host import HEARTBEAT_MS, Member, host
 
-POLL_MS: Final = 5_000
-"""Longer than a rebalance takes: where a poll of kafka-python 3.0 gives up while it joins, it may
-throw away the assignment that comes afterwards, and be a member with nothing for ever after."""
 STRATEGIES: Final[dict[str, Any]] = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -61,11 +59,12 @@ class KafkaPythonMember(Member):
             session_timeout_ms=spec.session_ms,
             heartbeat_interval_ms=HEARTBEAT_MS,
             fetch_max_wait_ms=50,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
         consumer.subscribe([spec.topic], listener=Listener(self, assignor))
         while not self.stopping.is_set():
             before = consumer.group_metadata().generation_id
-            found = consumer.poll(POLL_MS)
+            found = consumer.poll(JOIN_POLL_MS)
             self.within(before, consumer.group_metadata().generation_id)
             self._work(consumer, found)
         consumer.close(autocommit=False)

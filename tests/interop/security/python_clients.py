@@ -22,6 +22,7 @@ from typing import Any, Final
 import ottla
 import ottla.aio
 from ottla.model.errors import AuthenticationFailed, KafkaError
+from tests.interop.kafka_python_settings import METADATA_MAX_AGE_MS
 from tests.interop.security.cells import (
     BEARER,
     KERBEROS,
@@ -234,6 +235,7 @@ def _consume_by_kafka_python(job: Job) -> None:
     consumer = KafkaConsumer(
         OPEN, **config, group_id=job.group, auto_offset_reset="earliest",
         consumer_timeout_ms=int(WAIT_S * 1000), bootstrap_timeout_ms=5_000,
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )  # fmt: skip
     with contextlib.closing(consumer):
         for record in consumer:
