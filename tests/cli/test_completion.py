@@ -19,11 +19,11 @@ def completed(line: str, **environment: str) -> list[str]:
         [sys.executable, "-m", "ottla"],
         env={
             **os.environ,
-            **environment,
             "_OTTLA_COMPLETE": "complete_bash",
             "OTTLA_COMPLETION_TIMEOUT_MS": "30000",
             "COMP_WORDS": line,
             "COMP_CWORD": str(len(words) - 1),
+            **environment,
         },
         capture_output=True,
         text=True,
@@ -57,7 +57,8 @@ def test_names_of_configs_are_of_the_kind_that_was_typed(
 
 
 def test_a_cluster_out_of_reach_is_no_error_while_one_types() -> None:
-    assert completed("ottla consume -b 127.0.0.1:1 ord") == []
+    quick = {"OTTLA_COMPLETION_TIMEOUT_MS": "200"}
+    assert completed("ottla consume -b 127.0.0.1:1 ord", **quick) == []
 
 
 def test_the_options_of_serve_are_completed() -> None:

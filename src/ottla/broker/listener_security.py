@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import get_native_id
 from typing import Final
 
 from ottla.api.login import Login, LoginContext
@@ -31,6 +34,9 @@ from ottla.security.tls.contexts import ServerTls
 log = logging.getLogger(__name__)
 
 HANDSHAKE_THREADS: Final = 2
+HANDSHAKE_NICENESS: Final = 10
+"""Added to the broker's own: handshakes, which anybody can begin, take the CPU time that requests
+leave (benchmarks/logins.py)."""
 CHECK_S: Final = 10.0
 """How often files are looked at; a change of settings is applied at once."""
 
@@ -65,7 +71,9 @@ class ListenerSecurity:
         if endpoint.protocol not in ENCRYPTED:
             return None
         if self._network.tls.executor is None and self._environment.pool is not None:
-            self._network.tls.executor = ThreadPoolExecutor(HANDSHAKE_THREADS, "ottla-tls")
+            self._network.tls.executor = ThreadPoolExecutor(
+                HANDSHAKE_THREADS, "ottla-tls", initializer=yield_to_requests
+            )
         settings = tls_settings(self._config.current, endpoint)
         try:
             tls = ServerTls(settings, with_login=endpoint.protocol in WITH_LOGIN)
@@ -185,3 +193,11 @@ class ListenerSecurity:
 
     def _nonce(self) -> str:
         return nonce(self._environment.random_bytes)
+
+
+def yield_to_requests() -> None:
+    """Lower the priority of this thread alone, as Linux allows."""
+    thread = get_native_id()
+    with suppress(OSError):  # not allowed here: as before
+        niceness = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, niceness + HANDSHAKE_NICENESS)
