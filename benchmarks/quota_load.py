@@ -25,8 +25,9 @@ from ottla.protocol import wire
 RECORD_BYTES: Final = 1_000
 PASSWORD: Final = "secret"
 CREATE_TOPICS, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 19, 17, 18, 36
-CONNECTING: Final = 4
-"""Threads that open connections."""
+CONNECTING: Final = 32
+"""Threads that open connections: so many that some can try while others are held back, until they
+are closed. With fewer it is measured how soon a broker closes them."""
 PARTITIONS: Final = 3
 """Of each new topic."""
 Job = Mapping[str, Any]
