@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
 import threading
@@ -14,6 +15,7 @@ from typing import Final
 import pytest
 
 import ottla
+from ottla.broker.listener_security import HANDSHAKE_NICENESS
 from ottla.client.admin import Resource
 from ottla.net.tls import connection as tls_connection
 from ottla.protocol import wire
@@ -135,14 +137,16 @@ def test_certificates_are_replaced_under_load_and_no_connection_is_lost(tmp_path
 
 
 @pytest.mark.spec("SEC-01")
-def test_handshakes_are_computed_on_threads_of_their_own(
+def test_handshakes_are_computed_on_threads_of_their_own_which_give_way_to_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
+    niceness: set[int] = set()
     handshake = tls_connection._handshake
 
     def noted(tls: ssl.SSLObject) -> bool | Exception:
         names.append(threading.current_thread().name)
+        niceness.add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
         return handshake(tls)
 
     monkeypatch.setattr(tls_connection, "_handshake", noted)
@@ -156,3 +160,4 @@ def test_handshakes_are_computed_on_threads_of_their_own(
     assert len(names) >= 20
     assert {name.rpartition("_")[0] for name in names} == {"ottla-tls"}
     assert len(set(names)) <= 2
+    assert niceness == {os.getpriority(os.PRIO_PROCESS, 0) + HANDSHAKE_NICENESS}
