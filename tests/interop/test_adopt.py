@@ -26,7 +26,9 @@ class Written(NamedTuple):
     read: dict[str, Everything]
 
 
-@pytest.fixture(scope="module", params=["server", "server-3.9"])
+@pytest.fixture(
+    scope="module", params=["server", pytest.param("server-3.9", marks=pytest.mark.slow)]
+)
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     folder = tmp_path_factory.mktemp(request.param)
     try:
