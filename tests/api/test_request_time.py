@@ -32,7 +32,12 @@ WORK_MS: Final = 20
 SHARE: Final = 2.0
 """Percent of a second that 20 ms are."""
 WAIT_MS: Final = 700
-BEAT: Final = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
+BEAT: Final[dict[str, Any]] = {
+    "group_id": "g",
+    "generation_id": 1,
+    "member_id": "m",
+    "group_instance_id": None,
+}
 
 
 class BusyClock(ManualClock):
