@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,9 +10,12 @@ import pytest
 
 from ottla.api import fetch, list_offsets, produce
 from ottla.api.fast_path.produce import FastProduce
+from ottla.broker.metrics_server import render
 from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
+from ottla.model.metrics import Registry
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity
+from ottla.security.quotas.metrics import register_metrics
 from tests.fakes.api_side import ApiSide, api_side
 from tests.fakes.data_side import ME, OTHER, values_of
 from tests.raw_requests import fetch_fields
@@ -186,3 +190,34 @@ async def test_a_producer_is_muted_when_it_exceeds_its_quota_and_not_when_it_is_
         reply = side.caller.start(produce.API, 12, **fields(side.data.batch(LONG), acks=-1))
         assert not reply.done()
         assert side.caller.throttled_ms > 10_000
+
+
+@pytest.mark.spec("MON-08", "SEC-07")
+async def test_a_throttled_client_has_its_rates_and_throttle_times_among_the_metrics() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        await side.data.append(*[LONG] * 20)
+        registry, clock = Registry(), side.services.broker.clock
+        register_metrics(side.services.shared.quotas, registry, clock.mono_ms)
+
+        def shown(name: str) -> float | None:
+            found = re.search(
+                rf'^kafka_server_{name}{{client_id="caller",user=""}} (\S+)$',
+                render(registry).decode(),
+                re.MULTILINE,
+            )
+            return None if found is None else float(found[1])
+
+        limit(side, producer_byte_rate=10.0, consumer_byte_rate=10.0, request_percentage=0.0)
+        assert shown("produce_throttle_time") is None, "it has used nothing"
+        records = side.data.batch(LONG)
+        produced = await side.caller.ask(produce.API, 12, **fields(records))
+        assert shown("produce_throttle_time") == throttle_ms(produced) > 10_000
+        rate = shown("produce_byte_rate")
+        assert rate is not None
+        assert rate >= len(records) / 10  # ten seconds, of which nine were before it
+        fetched = await side.caller.ask(fetch.API, 12, **fetch_fields("t"))
+        assert shown("fetch_throttle_time") == throttle_ms(fetched) > 1_000
+        assert shown("fetch_byte_rate") == 0, "it got nothing"
+        assert shown("request_throttle_time") == 1_000
+        assert shown("request_request_time") == 0

@@ -14,7 +14,7 @@ from tests.fakes.certificates import certificates, pem
 DAY_S = 86_400
 
 
-@pytest.mark.spec("SEC-01", "MON-08")
+@pytest.mark.spec("SEC-01", "MON-01")
 def test_the_expiry_of_each_listeners_certificate_is_a_metric() -> None:
     made = certificates()
     settings = {

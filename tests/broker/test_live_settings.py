@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import pytest
@@ -111,3 +112,53 @@ def test_a_fetch_reply_is_no_larger_than_the_broker_allows() -> None:
         reply = line.ask(FETCH, 12, **fields)
         sizes = [len(topic.partitions[0].records or b"") for topic in reply.responses]
         assert 2 * len(LARGE) <= sum(sizes) <= 12_000
+
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+USERS = "listener.name.clients.plain.sasl.jaas.config"
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+
+
+def logged_in(address: str, user: str) -> Line | None:
+    """A connection of this user, or None: who is not let in."""
+    line = Line(address)
+    assert line.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code is ErrorCode.none
+    token = f"\0{user}\0{user}-secret".encode()
+    if line.ask(SASL_AUTHENTICATE, 2, auth_bytes=token).error_code is ErrorCode.none:
+        return line
+    line.socket.close()
+    return None
+
+
+@pytest.mark.spec("SEC-05")
+def test_new_users_of_plain_are_let_in_old_ones_not_and_their_connections_stay() -> None:
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,CLIENTS://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        USERS: f'{PLAIN} user_alice="alice-secret";',
+        "connection.failed.authentication.delay.ms": "0",
+    }
+
+    def may_log_in(user: str) -> bool:
+        with logged_in(clients, user) or nullcontext() as line:
+            return line is not None
+
+    with Broker(settings) as broker, ExitStack() as stack:
+        plaintext, clients = broker.bootstrap_servers.split(",")
+        line = stack.enter_context(Line(plaintext))
+        create_topics(line, ["t"])
+        alice = logged_in(clients, "alice")
+        assert alice is not None
+        stack.enter_context(alice)
+        assert not may_log_in("bob")
+        alter(line, BROKER, THIS_BROKER, **{USERS: f'{PLAIN} user_bob="bob-secret";'})
+        until(lambda: may_log_in("bob"), True)
+        assert not may_log_in("alice")
+        assert produced(alice, "t", LARGE).error_code is ErrorCode.none
+        change = {"name": USERS, "config_operation": 0, "value": f"{PLAIN} user_bob="}
+        resource = {"resource_type": BROKER, "resource_name": "0", "configs": [change]}
+        refused = line.ask(ALTER, 1, resources=[resource], validate_only=False)
+        assert refused.responses[0].error_code is not ErrorCode.none, "it cannot be read"
+        assert may_log_in("bob"), "what was in force stays"

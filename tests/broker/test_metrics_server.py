@@ -93,6 +93,39 @@ async def test_a_scraper_gets_the_page_and_anything_else_a_plain_answer() -> Non
         await exposition.stop()
 
 
+@pytest.mark.spec("MON-01")
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    "line_and_headers",
+    [
+        "GET /metrics?name[]=size HTTP/1.1",
+        "GET /../../etc/passwd HTTP/1.1",
+        "GET http://elsewhere/ HTTP/1.1",
+        "GET / HTTP/1.1\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: GET",
+        "GET / HTTP/1.1\r\nHost: evil.example\r\nCookie: a=b\r\nAuthorization: Basic eDp5",
+        "GET / HTTP/1.1\r\nX-Forwarded-For: 10.0.0.1\r\nAccept-Encoding: gzip",
+    ],
+)
+async def test_a_path_a_query_or_a_header_changes_nothing_and_no_other_site_may_read_it(
+    line_and_headers: str,
+) -> None:
+    registry = a_registry()
+    exposition = MetricsServer(registry, SystemClock())
+    port = await exposition.start("127.0.0.1", 0)
+    try:
+        expected = await ask(port, GET)
+        assert await ask(port, line_and_headers.encode() + b"\r\n\r\n") == expected
+        preflight = await ask(port, b"OPTIONS / HTTP/1.1\r\nOrigin: https://evil.example\r\n\r\n")
+    finally:
+        await exposition.stop()
+    head = expected.partition(b"\r\n\r\n")[0]
+    assert b"Cache-Control: no-store" in head
+    assert preflight.startswith(b"HTTP/1.1 405 ")
+    for answer in (head, preflight):
+        assert b"access-control-" not in answer.lower()
+        assert b"evil" not in answer
+
+
 @pytest.mark.real_loop
 async def test_others_have_their_turn_between_metrics_of_two_names() -> None:
     registry = Registry()

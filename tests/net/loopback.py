@@ -37,6 +37,11 @@ class Client:
         self.reader = reader
         self.writer = writer
 
+    @property
+    def tls(self) -> ssl.SSLObject:
+        session: ssl.SSLObject = self.writer.get_extra_info("ssl_object")
+        return session
+
     async def reply(self) -> bytes:
         head = await self.reader.readexactly(4)
         return head + await self.reader.readexactly(struct.unpack(">i", head)[0])

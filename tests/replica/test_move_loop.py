@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ottla.log.directories.replica_moves import STEP_BYTES
+from ottla.model.clock import MonoMs
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch
 from ottla.replica.move_loop import MoveLoop
+from ottla.replica.partition import HostedPartition
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import TP, DataSide, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -139,3 +142,41 @@ async def test_rot_found_by_a_move_takes_the_partition_offline() -> None:
         await side.settle()
         assert side.hosted.offline == {TP}
         assert side.directories.futures == {}
+
+
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+async def filled(side: DataSide, megabytes: int) -> HostedPartition:
+    partition = await side.lead()
+    for _ in range(10 * megabytes):
+        await side.append(bytes(100_000))
+    return partition
+
+
+@pytest.mark.spec("SEC-08")
+@pytest.mark.parametrize("rate", [500_000, 1_000_000])
+async def test_a_move_takes_the_time_that_its_throttle_demands(rate: int) -> None:
+    async with data_side({THROTTLE: str(rate)}, dirs=DIRS) as side:
+        partition = await filled(side, 12)
+        began_ms = side.clock.mono_ms()
+        side.run(moves_of(side).run())
+        moves_of(side).begin(TP, B)
+        while partition.log.dir != B / "t-0":
+            await side.until(MonoMs(side.clock.mono_ms() + 100))
+        took_s = (side.clock.mono_ms() - began_ms) / 1_000
+        step_s = STEP_BYTES / rate  # the last step is not waited for
+        assert abs(took_s - partition.log.size / rate) <= step_s + 1
+
+
+@pytest.mark.spec("SEC-08")
+async def test_a_throttle_that_is_lifted_holds_back_a_move_no_longer() -> None:
+    async with data_side({THROTTLE: "100000"}, dirs=DIRS) as side:
+        partition = await filled(side, 6)
+        side.run(moves_of(side).run())
+        moves_of(side).begin(TP, B)
+        await side.until(MonoMs(side.clock.mono_ms() + 30_000))
+        assert partition.log.dir == Path("/a/t-0"), "60 seconds at this rate"
+        side.config.set_cluster({THROTTLE: "1000000000"})
+        await side.until(MonoMs(side.clock.mono_ms() + 2_000))
+        assert partition.log.dir == B / "t-0"

@@ -21,7 +21,7 @@ from ottla.security.delegation_tokens import (
     renewed,
 )
 from ottla.security.sasl.exchange import LoginFailed, Step
-from ottla.security.sasl.scram import HASHES, ScramClient, ScramServer
+from ottla.security.sasl.scram import HASHES, ScramClient, ScramServer, UnknownUsers
 from tests.fakes.manual_time import ManualClock
 
 LIFETIMES = TokenLifetimes(max_ms=1_000, renewal_ms=100)
@@ -112,7 +112,7 @@ async def log_in(
 
     password = base64.b64encode(mac).decode()
     client = ScramClient(mechanism, id, password, "nonce", run, is_token=is_token)
-    server = ScramServer(mechanism, {}, "other", b"secret", kept)
+    server = ScramServer(mechanism, {}, "other", UnknownUsers(b"secret", {}), kept)
     final = await client.evaluate(server.evaluate(await client.first()).token)
     assert final is not None
     step = server.evaluate(final)

@@ -27,6 +27,7 @@ from ottla.model.errors import UserError
 from ottla.net.connection import Connection
 from ottla.net.network import Network
 from ottla.net.request_slot import Answer
+from ottla.security.sasl.key_sets import KeySet
 from ottla.security.sasl.scram import ScramCredentials, nonce
 from ottla.security.sasl.server import ListenerSettings, SaslServer
 from ottla.security.tls.contexts import ServerTls
@@ -93,8 +94,7 @@ class ListenerSecurity:
         if endpoint.protocol not in WITH_LOGIN:
             return None
         name = endpoint.name
-        self._put_sasl(name, listener_settings(self._config.current, name))
-        await self._load_keys(name)
+        await self._put_sasl(name, listener_settings(self._config.current, name))
         context = LoginContext(
             lambda: self._sasl[name],
             self._answer,
@@ -132,7 +132,7 @@ class ListenerSecurity:
             if name in self._sasl:
                 settings = listener_settings(self._config.current, name)
                 if settings != self._settings[name]:
-                    self._put_sasl(name, settings)
+                    await self._put_sasl(name, settings)
                     log.info("listener %s: SASL settings changed", name)
                 await self._load_keys(name)
         except UserError as error:
@@ -156,25 +156,37 @@ class ListenerSecurity:
         except UserError as error:
             log.error("keeping the certificates of connections to other brokers: %s", error)
 
-    def _put_sasl(self, name: str, settings: ListenerSettings) -> None:
-        self._sasl[name] = SaslServer(
-            settings, self._credentials, self._environment.clock, self._nonce
-        )
-        self._settings[name] = settings
+    async def _put_sasl(self, name: str, settings: ListenerSettings) -> None:
+        """Use other mechanisms from now on, with keys: those in force or, from elsewhere, new ones.
+
+        UserError if these cannot be read.
+        """
+        server = SaslServer(settings, self._credentials, self._environment.clock, self._nonce)
+        before, keys = self._sasl.get(name), server.key_set
+        known = None if before is None else before.key_set
         self._keys_read_ms.pop(name, None)
+        if keys is not None and known is not None and keys.url == known.url:
+            keys.keys = known.keys
+        elif keys is not None:
+            await self._read_keys(name, keys)
+        self._sasl[name] = server
+        self._settings[name] = settings
 
     async def _load_keys(self, name: str) -> None:
         keys = self._sasl[name].key_set
         now_ms = self._environment.clock.mono_ms()
         refresh_ms = self._settings[name].settings.sasl_oauthbearer_jwks_endpoint_refresh_ms
         read_ms = self._keys_read_ms.get(name)
-        if keys is None or (read_ms is not None and now_ms - read_ms < refresh_ms):
-            return
+        if keys is not None and (read_ms is None or now_ms - read_ms >= refresh_ms):
+            await self._read_keys(name, keys)
+
+    async def _read_keys(self, name: str, keys: KeySet) -> None:
+        began_ms = self._environment.clock.mono_ms()
         try:
             await self._network.run_blocking(keys.load)
         except (OSError, ValueError) as error:
             raise UserError(f"cannot read the keys of OAUTHBEARER: {error}") from None
-        self._keys_read_ms[name] = now_ms
+        self._keys_read_ms[name] = began_ms
 
     def _validate(self, changed: BrokerConfig) -> None:
         """UserError if a listener that is served could not be served with these settings."""

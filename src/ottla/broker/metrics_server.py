@@ -101,7 +101,7 @@ class MetricsServer:
             status, body = "405 Method Not Allowed", b"only GET and HEAD are supported\n"
         head = (
             f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
         writer.write(head.encode() + (b"" if request.startswith(b"HEAD ") else body))
         async with asyncio.timeout(SEND_TIMEOUT_S):

@@ -11,6 +11,7 @@ unsent, or no memory. What has been read by then stays in its buffer.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,10 +35,13 @@ from ottla.net.limits import (
 from ottla.net.network import Network
 from ottla.net.reply_writer import ReplyWriter
 from ottla.net.request_slot import NO_BYTES, Answer, Part, Peer, RequestSlot
+from ottla.net.tls.failures import concerns_certificate
 from ottla.net.transports import CopyingTransport, enlarge_send_buffer, transport_of
 from ottla.net.waiting_connections import AdmissionDecision
 
 MS: int = 1_000_000  # nanoseconds
+
+audit = logging.getLogger("ottla.security.audit")
 
 
 class TlsServer(Protocol):
@@ -183,7 +187,7 @@ class Channel(asyncio.BufferedProtocol):
         try:
             principal = self._context.tls.principal(session)
         except Disconnect as refusal:
-            self.on_insecure(str(refusal), None)
+            self.on_insecure(str(refusal), refusal)
             return
         if principal is not None:
             self.peer.principal = principal
@@ -194,6 +198,11 @@ class Channel(asyncio.BufferedProtocol):
         if self.connection.closed:
             return
         self._network.metrics.authentication_counter(self.listener_name, "failed").value += 1
+        if isinstance(error, Disconnect) or (error is not None and concerns_certificate(error)):
+            audit.info(
+                "TLS client refused: host=%s listener=%s reason=%s",
+                self.peer.address, self.listener_name, reason,
+            )  # fmt: skip
         self._network.error_log.closed(self.peer, reason)
         self._close()
 

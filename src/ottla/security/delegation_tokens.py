@@ -16,7 +16,7 @@ from ottla.model.clock import Clock, WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.sasl.scram import (
     HASHES,
-    ITERATIONS_MIN,
+    TOKEN_SHAPE,
     Credential,
     TokenLogin,
     salted_password,
@@ -24,7 +24,6 @@ from ottla.security.sasl.scram import (
 
 ID_BYTES: Final = 16
 HMAC_HASH: Final = "sha512"
-SALT_BYTES: Final = 26
 
 
 class TokenLifetimes(NamedTuple):
@@ -160,6 +159,7 @@ class DelegationTokens:
 
     def _credential(self, id: str, mechanism: str) -> Credential:
         password = base64.b64encode(self.hmac(id)).decode()
-        salt = hmac.digest(self._secret, f"salt:{mechanism}:{id}".encode(), HMAC_HASH)[:SALT_BYTES]
-        salted = salted_password(mechanism, password, salt, ITERATIONS_MIN)
-        return Credential.of_salted(mechanism, salted, salt, ITERATIONS_MIN)
+        salt_bytes, iterations = TOKEN_SHAPE
+        salt = hmac.digest(self._secret, f"salt:{mechanism}:{id}".encode(), HMAC_HASH)[:salt_bytes]
+        salted = salted_password(mechanism, password, salt, iterations)
+        return Credential.of_salted(mechanism, salted, salt, iterations)

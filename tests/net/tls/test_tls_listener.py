@@ -259,11 +259,7 @@ async def test_a_client_certificate_names_the_principal(
 
     made = certificates()
     tls = server_tls({**pem(made.broker), **trust(made.authority), "ssl.client.auth": auth})
-    anonymous, alice = client_context(tmp_path), client_context(tmp_path)
-    key = tmp_path / "alice.pem"
-    key.write_bytes(made.alice.key_pem() + made.alice.certificate_pem())
-    alice.load_cert_chain(key)
-    for context in (anonymous, alice):
+    for context in (client_context(tmp_path), alices_context(tmp_path)):
         async with serving(answer, tls=tls, client_tls=context) as served:
             with contextlib.suppress(ssl.SSLError, OSError, asyncio.IncompleteReadError):
                 client = await served.client()
@@ -274,6 +270,144 @@ async def test_a_client_certificate_names_the_principal(
     assert principals == expected
     if auth == "required":
         assert "the client sent no certificate" in caplog.text
+
+
+@pytest.mark.spec("SEC-01")
+@pytest.mark.real_loop
+async def test_a_client_of_an_older_version_than_the_enabled_one_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls = server_tls({**pem(certificates().broker), "ssl.enabled.protocols": "TLSv1.3"})
+    older, newer = client_context(tmp_path), client_context(tmp_path)
+    older.maximum_version = ssl.TLSVersion.TLSv1_2
+    async with serving(echo, tls=tls, client_tls=older) as served:
+        with pytest.raises((ssl.SSLError, OSError)):
+            await served.client()
+        await until(lambda: bool(caplog.records))
+    assert "no TLS version in common; see ssl.enabled.protocols" in caplog.text
+    async with serving(echo, tls=tls, client_tls=newer) as served:
+        client = await served.client()
+        assert client.tls.version() == "TLSv1.3"
+        client.writer.write(request(1))
+        assert await client.numbers(1) == [1]
+
+
+@pytest.mark.spec("SEC-01")
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("suite", "used"),
+    [
+        ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"),
+        ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"),
+    ],
+)
+async def test_the_only_cipher_suite_that_is_enabled_is_the_one_used(
+    suite: str, used: str, tmp_path: Path
+) -> None:
+    tls = server_tls({**pem(certificates().broker), "ssl.cipher.suites": suite})
+    async with serving(echo, tls=tls, client_tls=client_context(tmp_path)) as served:
+        client = await served.client()
+        cipher = client.tls.cipher()
+        assert cipher is not None
+        assert cipher[0] == used
+        client.writer.write(request(1))
+        assert await client.numbers(1) == [1]
+    another = client_context(tmp_path)
+    another.maximum_version = ssl.TLSVersion.TLSv1_2
+    another.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
+    async with serving(echo, tls=tls, client_tls=another) as served:
+        with pytest.raises((ssl.SSLError, OSError)):
+            await served.client()
+
+
+@pytest.mark.spec("SEC-03")
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("rules", "principal"),
+    [
+        ("RULE:^CN=(.*)$/$1/U,DEFAULT", "User:ALICE"),
+        ("RULE:^OU=(.*)$/$1/,RULE:^CN=(a.*)$/role-$1/", "User:role-alice"),
+        ("RULE:^OU=(.*)$/$1/", None),
+    ],
+)
+async def test_a_mapping_rule_makes_the_principal_of_a_connection(
+    rules: str, principal: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    principals: list[str] = []
+
+    def answer(frame: memoryview, slot: RequestSlot) -> None:
+        principals.append(slot.peer.principal)
+        echo(frame, slot)
+
+    made = certificates()
+    settings = {**pem(made.broker), **trust(made.authority), "ssl.client.auth": "required"}
+    tls = server_tls({**settings, "ssl.principal.mapping.rules": rules})
+    async with serving(answer, tls=tls, client_tls=alices_context(tmp_path)) as served:
+        with contextlib.suppress(ssl.SSLError, OSError, asyncio.IncompleteReadError):
+            client = await served.client()
+            client.writer.write(request(1))
+            await client.numbers(1)
+    assert principals == ([] if principal is None else [principal])
+    if principal is None:
+        assert "no rule of ssl.principal.mapping.rules matches CN=alice" in caplog.text
+
+
+def alices_context(tmp_path: Path) -> ssl.SSLContext:
+    """A client with a certificate."""
+    context, key = client_context(tmp_path), tmp_path / "alice.pem"
+    alice = certificates().alice
+    key.write_bytes(alice.key_pem() + alice.certificate_pem())
+    context.load_cert_chain(key)
+    return context
+
+
+@pytest.mark.spec("SEC-04")
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"ssl.client.auth": "required"}, "unknown authority"),
+        ({"ssl.client.auth": "requested"}, "unknown authority"),
+        ({"ssl.principal.mapping.rules": "RULE:^OU=(.*)$/$1/"}, "no rule of"),
+    ],
+)
+async def test_a_client_certificate_that_is_refused_is_a_line_in_the_audit_log(
+    settings: dict[str, str], reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ottla.security.audit")
+    made = certificates()
+    trusted = made.authority if reason == "no rule of" else made.other_authority
+    auth = {"ssl.client.auth": "required", **pem(made.broker), **trust(trusted)}
+    async with serving(
+        echo, tls=server_tls(auth | settings), client_tls=alices_context(tmp_path)
+    ) as served:
+        with contextlib.suppress(ssl.SSLError, OSError):
+            await served.client()
+        await until(lambda: any(one.name == "ottla.security.audit" for one in caplog.records))
+    [line] = [one.getMessage() for one in caplog.records if one.name == "ottla.security.audit"]
+    assert line.startswith("TLS client refused: host=127.0.0.1 listener=SSL reason=")
+    assert reason in line
+
+
+@pytest.mark.spec("SEC-04")
+@pytest.mark.real_loop
+async def test_a_missing_client_certificate_is_a_line_in_the_audit_log_and_bytes_are_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ottla.security.audit")
+    made = certificates()
+    tls = server_tls({**pem(made.broker), **trust(made.authority), "ssl.client.auth": "required"})
+    async with serving(echo, tls=tls) as served:
+        client = await served.client()
+        client.writer.write(b"\x16\x03\x01\x00\x04garbage")
+        await client.reader.read()  # an alert, and the end
+    assert not [one for one in caplog.records if one.name == "ottla.security.audit"]
+    async with serving(echo, tls=tls, client_tls=client_context(tmp_path)) as served:
+        with contextlib.suppress(ssl.SSLError, OSError):
+            await served.client()
+        await until(lambda: any(one.name == "ottla.security.audit" for one in caplog.records))
+    [line] = [one.getMessage() for one in caplog.records if one.name == "ottla.security.audit"]
+    assert "reason=TLS handshake failed: the client sent no certificate" in line
 
 
 @pytest.mark.real_loop

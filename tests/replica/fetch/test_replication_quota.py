@@ -51,7 +51,7 @@ async def fill(pair: ReplicaPair, count: int) -> None:
         await pair.data(ME).append(VALUE)
 
 
-@pytest.mark.spec("REP-53")
+@pytest.mark.spec("REP-53", "SEC-08")
 @pytest.mark.parametrize("side", ["leader", "follower"])
 async def test_a_replica_that_is_not_in_sync_is_copied_at_the_throttled_rate(side: str) -> None:
     settings = {f"{side}.replication.throttled.rate": str(RATE), "replica.fetch.max.bytes": "4000"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from ottla.security.sasl.oauthbearer import INVALID, BearerServer
 from ottla.security.sasl.plain import WRONG, PlainServer
 from ottla.security.sasl.tokens import BadToken, TokenChecker, TokenRules, unsecured_token
 from tests.fakes.manual_time import ManualClock
+from tests.fakes.token_issuer import SigningKey
 
 USERS = {"alice": "secret"}
 NOW = time.time()
@@ -48,37 +48,25 @@ def test_plain_refuses_everything_else(token: bytes, text: str) -> None:
         PlainServer(USERS).evaluate(token)
 
 
-class Keys:
-    """A key pair, and its public half as a key set."""
-
-    def __init__(self) -> None:
-        from cryptography.hazmat.primitives.asymmetric import rsa
-        from jwt.algorithms import RSAAlgorithm
-
-        self.private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        entry = json.loads(RSAAlgorithm.to_jwk(self.private.public_key()))
-        self.set = KeySet("file:///nowhere")
-        self.set.keys = {"k1": {**entry, "kid": "k1", "alg": "RS256", "use": "sig"}}
-
-    def token(self, headers: dict[str, Any] | None = None, **claims: Any) -> str:
-        import jwt
-
-        content = {"sub": "alice", "exp": NOW + 60, "iat": NOW, "aud": "kafka", "iss": "us"}
-        content |= claims
-        content = {name: value for name, value in content.items() if value is not None}
-        return jwt.encode(content, self.private, "RS256", headers={"kid": "k1", **(headers or {})})
-
-
-KEYS = Keys()
+KEY = SigningKey()
 RULES = TokenRules(audiences=("kafka",), issuer="us")
 
 
-def checker(rules: TokenRules = RULES, keys: KeySet | None = KEYS.set) -> TokenChecker:
+def key_set(*keys: SigningKey) -> KeySet:
+    made = KeySet("file:///nowhere")
+    made.keys = {key.id: key.entry for key in keys}
+    return made
+
+
+KEY_SET = key_set(KEY)
+
+
+def checker(rules: TokenRules = RULES, keys: KeySet | None = KEY_SET) -> TokenChecker:
     return TokenChecker(rules, keys, ManualClock(int(NOW * 1000)))
 
 
 def test_a_token_that_is_right_names_its_user_and_when_it_expires() -> None:
-    found = checker().check(KEYS.token())
+    found = checker().check(KEY.token(exp=NOW + 60))
     assert found.user == "alice"
     assert abs(found.expires_ms - (NOW + 60) * 1000) < 2
 
@@ -86,16 +74,16 @@ def test_a_token_that_is_right_names_its_user_and_when_it_expires() -> None:
 @pytest.mark.parametrize(
     ("token", "text"),
     [
-        (KEYS.token(exp=NOW - 100), "expired"),
-        (KEYS.token(exp=None), "no expiry"),
-        (KEYS.token(exp="soon"), "not a time"),
-        (KEYS.token(nbf=NOW + 1000), "not valid yet"),
-        (KEYS.token(aud=None), "audience"),
-        (KEYS.token(aud=["other"]), "audience"),
-        (KEYS.token(iss="them"), "issuer"),
-        (KEYS.token(sub=None), "no claim sub"),
-        (KEYS.token(headers={"kid": "k2"}), "unknown key"),
-        (Keys().token(), "invalid signature"),
+        (KEY.token(exp=NOW - 100), "expired"),
+        (KEY.token(exp=None), "no expiry"),
+        (KEY.token(exp="soon"), "not a time"),
+        (KEY.token(nbf=NOW + 1000), "not valid yet"),
+        (KEY.token(aud=None), "audience"),
+        (KEY.token(aud=["other"]), "audience"),
+        (KEY.token(iss="them"), "issuer"),
+        (KEY.token(sub=None), "no claim sub"),
+        (KEY.token(headers={"kid": "k2"}), "unknown key"),
+        (SigningKey().token(), "invalid signature"),
         (unsecured_token("alice", WallMs(int(NOW * 1000))), "not signed"),
         ("a.b", "malformed"),
         ("....", "malformed"),
@@ -129,7 +117,7 @@ def test_an_algorithm_that_the_key_is_not_for_is_refused() -> None:
 def test_a_key_in_the_tokens_own_header_is_not_used() -> None:
     from jwt.algorithms import RSAAlgorithm
 
-    other = Keys()
+    other = SigningKey()
     own = json.loads(RSAAlgorithm.to_jwk(other.private.public_key()))
     with pytest.raises(BadToken, match="unknown key"):
         checker().check(other.token(headers={"kid": "other", "jwk": own}))
@@ -160,7 +148,7 @@ def test_keys_are_read_only_from_addresses_that_are_allowed(url: str, text: str)
 
 def test_a_refused_token_is_answered_with_its_status_then_with_failure() -> None:
     broker = BearerServer(checker().check)
-    message = f"n,,\1auth=Bearer {KEYS.token(exp=NOW - 100)}\1\1".encode()
+    message = f"n,,\1auth=Bearer {KEY.token(exp=NOW - 100)}\1\1".encode()
     assert broker.evaluate(message).token == INVALID.encode()
     with pytest.raises(LoginFailed, match="invalid_token") as refused:
         broker.evaluate(b"\1")
@@ -168,7 +156,7 @@ def test_a_refused_token_is_answered_with_its_status_then_with_failure() -> None
 
 
 def test_bearer_needs_a_token_and_no_other_identity() -> None:
-    good = KEYS.token()
+    good = KEY.token()
     assert (
         BearerServer(checker().check).evaluate(f"n,a=alice,\1auth=Bearer {good}\1\1".encode()).user
         == "alice"

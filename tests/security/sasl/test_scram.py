@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -9,14 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.model.errors import AuthenticationFailed
+from ottla.security.delegation_tokens import (
+    DelegationTokens,
+    NewToken,
+    TokenLifetimes,
+    created,
+)
 from ottla.security.sasl.exchange import LoginFailed
 from ottla.security.sasl.scram import (
     HASHES,
+    SALT_BYTES,
+    SHAPES_MAX,
     Credential,
     ScramClient,
+    ScramCredentials,
     ScramServer,
+    Shape,
+    UnknownUsers,
     salted_password,
 )
+from tests.fakes.manual_time import ManualClock
 
 SECRET = b"of the cluster"
 
@@ -34,7 +48,7 @@ def credential(
 
 def server(mechanism: str = "SCRAM-SHA-256", **users: str) -> ScramServer:
     known = {name: credential(mechanism, password) for name, password in users.items()}
-    return ScramServer(mechanism, known, "servernonce", SECRET)
+    return ScramServer(mechanism, known, "servernonce", UnknownUsers(SECRET, {}))
 
 
 def client(user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> ScramClient:
@@ -91,6 +105,99 @@ def test_an_unknown_user_fails_as_late_and_in_the_same_words_as_a_wrong_password
 def test_the_salt_of_an_unknown_user_stays_the_same_and_differs_between_users() -> None:
     first = [server().evaluate(run(client(user, "x").first())).token for user in "aab"]
     assert first[0] == first[1] != first[2]
+
+
+class Directory:
+    """A cluster's users, of whom only the shape of their credentials matters."""
+
+    mechanism = "SCRAM-SHA-512"
+
+    def __init__(self, *shapes: Shape) -> None:
+        self.credentials = ScramCredentials()
+        self.credentials.secret = SECRET
+        for number, shape in enumerate(shapes):
+            self.add(f"user{number}", shape)
+
+    def add(self, user: str, shape: Shape) -> None:
+        credential = Credential(bytes(shape.salt_bytes), bytes(64), bytes(64), shape.iterations)
+        self.credentials.set_user(user, {self.mechanism: str(credential)})
+
+    def asked(self, user: str, more: str = "") -> tuple[bytes, int]:
+        """The salt and the iterations that a login as this user is answered with."""
+        users = self.credentials.of(self.mechanism)
+        unknown, tokens = self.credentials.unknown(self.mechanism), self.credentials.tokens
+        login = ScramServer(self.mechanism, users, "servernonce", unknown, tokens)
+        answer = login.evaluate(f"n,,n={user},r=x{more}".encode()).token.decode()
+        _, salt, iterations = answer.split(",")
+        return base64.b64decode(salt.removeprefix("s=")), int(iterations.removeprefix("i="))
+
+    def shape(self, user: str, more: str = "") -> Shape:
+        salt, iterations = self.asked(user, more)
+        return Shape(len(salt), iterations)
+
+
+OURS = Shape(SALT_BYTES, 8_192)
+FEW = Shape(SALT_BYTES, 4_096)
+KAFKAS = Shape(26, 4_096)
+STRANGERS = [f"stranger{number}" for number in range(200)]
+
+
+@pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize(
+    "shapes",
+    [(), (OURS,), (FEW,), (KAFKAS,), (OURS, FEW, KAFKAS), (OURS, OURS, OURS, FEW)],
+)
+def test_the_first_answer_to_an_unknown_user_is_of_a_shape_that_users_have(
+    shapes: tuple[Shape, ...],
+) -> None:
+    directory = Directory(*shapes)
+    seen = Counter(directory.shape(user) for user in STRANGERS)
+    assert seen.keys() == set(shapes or [OURS])
+    for shape in shapes:  # and as often as they have it
+        share = shapes.count(shape) / len(shapes)
+        assert abs(seen[shape] / len(STRANGERS) - share) < 0.12
+    again = Directory(*reversed(shapes))  # another broker, which read the users in another order
+    assert [again.asked(user) for user in STRANGERS] == [
+        directory.asked(user) for user in STRANGERS
+    ]
+
+
+@pytest.mark.spec("SEC-05", "SEC-06")
+def test_the_first_answer_to_an_unknown_token_is_of_the_shape_of_tokens() -> None:
+    clock = ManualClock(5_000)
+    tokens = DelegationTokens("a key of tokens", clock)
+    new = NewToken("User:alice", "User:alice")
+    token = created(new, bytes(16), clock.wall_ms(), TokenLifetimes(1_000, 1_000))
+    tokens.put([token])
+    directory = Directory(KAFKAS)
+    directory.credentials.tokens = tokens
+    shape = directory.shape(token.id, ",tokenauth=true")
+    for user in STRANGERS[:20]:
+        assert directory.shape(user, ",tokenauth=true") == shape
+
+
+@pytest.mark.spec("SEC-05")
+def test_one_more_user_changes_what_few_unknown_users_are_asked() -> None:
+    directory = Directory(*[OURS] * 60, *[FEW] * 40)
+    before = {user: directory.asked(user) for user in STRANGERS}
+    directory.add("alice", FEW)
+    changed = [user for user in STRANGERS if directory.asked(user) != before[user]]
+    assert len(changed) <= 5
+
+
+@pytest.mark.spec("SEC-05")
+def test_unknown_users_forget_the_shapes_of_users_who_left() -> None:
+    directory = Directory(OURS, FEW)
+    directory.add("user1", KAFKAS)
+    assert {directory.shape(user) for user in STRANGERS} == {OURS, KAFKAS}
+    directory.credentials.keep_only(["user0"])
+    assert {directory.shape(user) for user in STRANGERS} == {OURS}
+
+
+def test_unknown_users_are_spread_over_a_bounded_number_of_shapes() -> None:
+    shapes = [Shape(SALT_BYTES, 4_096 + number) for number in range(2 * SHAPES_MAX)]
+    directory = Directory(*shapes, *shapes[:SHAPES_MAX])
+    assert {directory.shape(user) for user in STRANGERS} <= set(shapes[:SHAPES_MAX])
 
 
 MALFORMED = [

@@ -13,14 +13,13 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from ottla.client.admin.scram_users import SALT_BYTES
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.properties import read_file
 from ottla.log.files import RealDisk
 from ottla.model.errors import UserError
 from ottla.model.ids import BrokerId
-from ottla.security.sasl.scram import ITERATIONS_DEFAULT, Credential, salted_password
+from ottla.security.sasl.scram import ITERATIONS_DEFAULT, SALT_BYTES, Credential, salted_password
 from ottla.shared_state.config_store import ConfigStore
 from ottla.shared_state.registration import create_root_nodes
 from ottla.shared_state.zookeeper_access import zookeeper_store

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ottla.client.admin import api_keys
 from ottla.client.admin.session import Answers, Outcomes, Session, error_of
@@ -20,10 +20,9 @@ from ottla.security.sasl.scram import (
     ITERATIONS_DEFAULT,
     MECHANISM_NAMES,
     MECHANISM_NUMBERS,
+    SALT_BYTES,
     salted_password,
 )
-
-SALT_BYTES: Final = 24
 
 
 class ScramUpsertion(NamedTuple):

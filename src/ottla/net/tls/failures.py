@@ -44,6 +44,10 @@ _REASONS: Final = {
     "WRONG_VERSION_NUMBER": "the peer does not use TLS on this port: check security.protocol",
 }
 
+_REFUSED_CERTIFICATE: Final = frozenset(
+    {"CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE"}
+)
+
 
 def reason_of(error: Exception) -> str:
     """One line for the log or the user."""
@@ -56,6 +60,13 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, ssl.SSLError) and error.reason:
         return _REASONS.get(error.reason, error.reason.lower().replace("_", " "))
     return str(error) or type(error).__name__
+
+
+def concerns_certificate(error: Exception) -> bool:
+    """Whether a broker refused its client's certificate, or missed it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return True
+    return isinstance(error, ssl.SSLError) and error.reason in _REFUSED_CERTIFICATE
 
 
 def is_final(error: Exception) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, TypeAlias
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 
 from ottla.model.errors import UserError
@@ -20,6 +21,8 @@ from ottla.model.errors import UserError
 READ_MAX_BYTES: Final = 1 << 20
 TIMEOUT_S: Final = 10
 KEYS_MAX: Final = 100
+REASON_MAX: Final = 100
+"""Characters of what a host says instead of an answer: it stands in the log."""
 ALLOWED: Final = "sasl.oauthbearer.allowed.urls"
 
 
@@ -58,7 +61,11 @@ def read_address(
             with opener.open(request, timeout=TIMEOUT_S) as reply:
                 data = reply.read(READ_MAX_BYTES + 1)
         except URLError as error:
-            raise OSError(f"{url}: {error.reason}") from None
+            if isinstance(error, HTTPError):
+                error.close()  # it is the reply, too
+            raise OSError(f"{url}: {str(error.reason)[:REASON_MAX]}") from None
+        except HTTPException as error:
+            raise OSError(f"{url}: malformed HTTP: {type(error).__name__}") from None
     if len(data) > READ_MAX_BYTES:
         raise OSError(f"{url}: more than {READ_MAX_BYTES} bytes")
     return data
@@ -73,14 +80,25 @@ class KeySet:
 
     def load(self) -> None:
         """Read and replace the keys; an OSError or a ValueError leaves them as they were."""
-        content = json.loads(read_address(self.url))
+        try:
+            content = json.loads(read_address(self.url))
+        except RecursionError:
+            raise ValueError(f"{self.url}: too deeply nested") from None
         entries = content.get("keys") if isinstance(content, dict) else None
         if not isinstance(entries, list) or not entries:
             raise ValueError(f"{self.url}: expected a JSON object with a list of keys")
         if len(entries) > KEYS_MAX:
             raise ValueError(f"{self.url}: more than {KEYS_MAX} keys")
-        self.keys = {
-            entry.get("kid"): entry
-            for entry in entries
-            if isinstance(entry, dict) and entry.get("use", "sig") == "sig"
-        }
+        keys = {entry.get("kid"): entry for entry in entries if _is_for_signatures(entry)}
+        if not keys:
+            raise ValueError(f"{self.url}: no key for signatures")
+        self.keys = keys
+
+
+def _is_for_signatures(entry: object) -> bool:
+    """Whether it is a key of that kind, with an id that is text or none."""
+    return (
+        isinstance(entry, dict)
+        and entry.get("use", "sig") == "sig"
+        and isinstance(entry.get("kid"), str | None)
+    )

@@ -2,7 +2,7 @@
 
 Owns: Kafka's text form of a credential, and the checks of both sides. A broker never has a
 password, only keys derived from it. An unknown user gets a salt that is always the same, derived
-from a secret of the cluster, and fails where a wrong password fails.
+from a secret of the cluster and of the shape of a real one, and fails where a wrong password fails.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import heapq
 import hmac
 import logging
+import math
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
@@ -28,6 +31,10 @@ ITERATIONS_MAX: Final = 16_384
 CLIENT_ITERATIONS_MAX: Final = 500_000
 """What our client computes at most for a broker: a third of a second."""
 NONCE_BYTES: Final = 24
+SALT_BYTES: Final = 24
+"""Of the credentials that Ottla makes; other tools' salts may have another length."""
+SHAPES_MAX: Final = 16
+"""How many shapes, the commonest, unknown users are spread over: a bound on the work of a login."""
 TOKEN_MAX_BYTES: Final = 8 << 10
 
 _CLIENT_FIRST: Final = re.compile(
@@ -72,6 +79,10 @@ class Credential(NamedTuple):
     def __repr__(self) -> str:
         return f"Credential([hidden], iterations={self.iterations})"
 
+    @property
+    def shape(self) -> Shape:
+        return Shape(len(self.salt), self.iterations)
+
     @classmethod
     def parse(cls, text: str) -> Credential:
         match = _FIELDS.fullmatch(text)
@@ -101,6 +112,51 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
     return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
+class Shape(NamedTuple):
+    """What anybody sees of a credential who begins a login with its user's name."""
+
+    salt_bytes: int
+    iterations: int
+
+
+DEFAULT_SHAPE: Final = Shape(SALT_BYTES, ITERATIONS_DEFAULT)
+TOKEN_SHAPE: Final = Shape(SALT_BYTES, ITERATIONS_MIN)
+
+
+class UnknownUsers(NamedTuple):
+    """What users without a credential are asked to prove; nobody can.
+
+    Every broker asks an unknown user for the same, and so does a login a week later: the shape and
+    the salt depend on the name and the secret, and on how many credentials have which shape.
+    """
+
+    secret: bytes
+    shapes: Mapping[Shape, int]
+    """How many users have a credential of each shape."""
+
+    def credential(self, mechanism: str, user: str, shape: Shape | None = None) -> Credential:
+        shape = shape or self._shape(user)
+        kinds = ("a", "b", f"salt:{shape.salt_bytes}:{shape.iterations}")
+        stored, server, seed = (
+            hmac.digest(self.secret, f"{kind}:{user}".encode(), HASHES[mechanism]) for kind in kinds
+        )
+        salt = hashlib.shake_256(seed).digest(shape.salt_bytes)
+        return Credential(salt, stored, server, shape.iterations)
+
+    def _shape(self, user: str) -> Shape:
+        """Each shape as often as real users have it; one more user changes that of few names."""
+        shapes: Iterable[tuple[Shape, int]] = self.shapes.items()
+        if len(self.shapes) > SHAPES_MAX:
+            shapes = heapq.nlargest(SHAPES_MAX, shapes, key=lambda item: (item[1], item[0]))
+
+        def rank(shape: Shape, users: int) -> float:  # weighted rendezvous hashing
+            text = f"shape:{shape.salt_bytes}:{shape.iterations}:{user}"
+            drawn = int.from_bytes(hmac.digest(self.secret, text.encode(), "sha256")[:6])
+            return -users / math.log((drawn + 0.5) / (1 << 48))
+
+        return max(shapes, key=lambda item: rank(*item), default=(DEFAULT_SHAPE, 0))[0]
+
+
 class TokenLogin(NamedTuple):
     """What a login with a delegation token must prove, who it is for, and until when."""
 
@@ -121,9 +177,13 @@ class ScramCredentials:
         self.secret = b""  # derives the salts of unknown users
         self.tokens: TokenLogins | None = None  # None: delegation tokens are not offered
         self._by_mechanism: dict[str, dict[str, Credential]] = {name: {} for name in HASHES}
+        self._shapes: dict[str, Counter[Shape]] = {name: Counter() for name in HASHES}
 
     def of(self, mechanism: str) -> Mapping[str, Credential]:
         return self._by_mechanism[mechanism]
+
+    def unknown(self, mechanism: str) -> UnknownUsers:
+        return UnknownUsers(self.secret, self._shapes[mechanism])
 
     def users(self) -> list[str]:
         """Everyone who has a credential, in order."""
@@ -139,26 +199,37 @@ class ScramCredentials:
 
     def set_user(self, user: str, settings: Mapping[str, str]) -> None:
         """Replace all credentials of a user by those among its settings."""
-        for mechanism, users in self._by_mechanism.items():
-            users.pop(user, None)
+        for mechanism in self._by_mechanism:
+            self._drop(mechanism, user)
             text = settings.get(mechanism)
             if text is None:
                 continue
             try:
-                users[user] = Credential.parse(text)
+                credential = Credential.parse(text)
             except ValueError as error:
                 log.error("cannot parse the %s credential of a user: %s", mechanism, error)
+                continue
+            self._by_mechanism[mechanism][user] = credential
+            self._shapes[mechanism][credential.shape] += 1
 
     def keep_only(self, users: Iterable[str]) -> None:
         """Drop everyone else: their nodes have gone."""
         kept = frozenset(users)
-        for credentials in self._by_mechanism.values():
+        for mechanism, credentials in self._by_mechanism.items():
             for user in credentials.keys() - kept:
-                del credentials[user]
+                self._drop(mechanism, user)
+
+    def _drop(self, mechanism: str, user: str) -> None:
+        credential = self._by_mechanism[mechanism].pop(user, None)
+        if credential is not None:
+            shapes = self._shapes[mechanism]
+            shapes[credential.shape] -= 1
+            if not shapes[credential.shape]:
+                del shapes[credential.shape]
 
 
 class ScramServer:
-    """One login. `nonce` is this side's part; `secret` derives the salt of unknown users."""
+    """One login. `nonce` is this side's part."""
 
     blocks = False
 
@@ -167,14 +238,14 @@ class ScramServer:
         mechanism: str,
         credentials: Mapping[str, Credential],
         nonce: str,
-        secret: bytes,
+        unknown: UnknownUsers,
         tokens: TokenLogins | None = None,
     ) -> None:
         self._mechanism = mechanism
         self._hash = HASHES[mechanism]
         self._credentials = credentials
         self._nonce = nonce
-        self._secret = secret
+        self._unknown = unknown
         self._tokens = tokens
         self._token: TokenLogin | None = None
         self._user: str | None = None
@@ -194,11 +265,14 @@ class ScramServer:
         if authorization_id and authorization_id != user:
             raise self._failure("another authorization id", user)
         self._user = user
-        if ",tokenauth=true," in f"{match['more']},".lower():
-            self._credential = self._token_credential(user)
-        else:
-            self._credential = self._credentials.get(user)
-        credential = self._credential or self._pretended(user)
+        is_token = ",tokenauth=true," in f"{match['more']},".lower()
+        known = self._token_credential(user) if is_token else self._credentials.get(user)
+        # Derived for known users as well: the time must not tell them from unknown ones.
+        pretended = self._unknown.credential(
+            self._mechanism, user, TOKEN_SHAPE if is_token else None
+        )
+        credential = known or pretended
+        self._credential = known
         self._nonce = match["nonce"] + self._nonce
         self._binding = _base64(match["header"].encode())
         answer = f"r={self._nonce},s={_base64(credential.salt)},i={credential.iterations}"
@@ -235,11 +309,6 @@ class ScramServer:
             raise self._failure("delegation tokens are not offered", id)
         self._token = self._tokens.login(id, self._mechanism)
         return None if self._token is None else self._token.credential
-
-    def _pretended(self, user: str) -> Credential:
-        """What an unknown user is asked to prove; nobody can."""
-        parts = [hmac.digest(self._secret, f"{kind}:{user}".encode(), self._hash) for kind in "abc"]
-        return Credential(parts[0][:26], parts[1], parts[2], ITERATIONS_DEFAULT)
 
     def _proof(self, text: str, size: int, user: str) -> bytes:
         try:

@@ -93,9 +93,8 @@ class SaslServer:
     def exchange(self, mechanism: str) -> ServerExchange:
         """A new login by one of `mechanisms`."""
         if mechanism in HASHES:
-            credentials = self._credentials.of(mechanism)
-            secret, tokens = self._credentials.secret, self._credentials.tokens
-            return ScramServer(mechanism, credentials, self._nonce(), secret, tokens)
+            users, unknown = self._credentials.of(mechanism), self._credentials.unknown(mechanism)
+            return ScramServer(mechanism, users, self._nonce(), unknown, self._credentials.tokens)
         if mechanism == "PLAIN":
             return PlainServer(self._passwords)
         if mechanism == "GSSAPI":
