@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 SEED ?= 0
-N ?= 500
+N ?= 250
 
 # Suites that a checkout does not have (yet) are left out, not failed.
 have = $(if $(wildcard $(1)),$(1))
