@@ -278,6 +278,7 @@ class Sessions(Example):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.spec("APP-11")
 def test_orders_survive_a_killed_driver(
     broker: BrokerProcess, postgres: Postgres, tmp_path: Path
 ) -> None:
