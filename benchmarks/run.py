@@ -13,12 +13,12 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 from benchmarks import (
@@ -54,6 +54,13 @@ ALONE: Final = (  # brokers of their own
     quotas,
 )
 IN_ROUNDS: Final = (cluster, tls, logins)  # brokers of their own, one round unless --full
+ON_SPARK: Final = (
+    ("spark_io",),
+    ("pipeline_start",),
+    ("spark_growth", "partitions"),
+    ("spark_growth", "size"),
+)
+"""Each in a process of its own: a JVM keeps its heap and what it has compiled."""
 _WARM_TURNS: Final = 6  # loads of a gigabyte; then the JVM's rate has settled
 
 
@@ -84,17 +91,10 @@ def main(args: Sequence[str]) -> int:
     for promise in ALONE if options.full else ():
         _say(f"{promise.__name__}:")
         promise.main()
-    for on_spark in _on_spark() if options.full and not options.only else ():
-        _say(f"{on_spark.__name__}:")
-        on_spark.main()
+    for name, *words in ON_SPARK if options.full and not options.only else ():
+        _say(f"benchmarks.{name} {' '.join(words)}:")
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *words], check=True)
     return 0
-
-
-def _on_spark() -> Sequence[ModuleType]:
-    """Imported when they are run: they import pyspark, which nothing else here needs."""
-    from benchmarks import pipeline_start, spark_growth, spark_io
-
-    return (spark_io, pipeline_start, spark_growth)
 
 
 def _options(args: Sequence[str]) -> argparse.Namespace:
