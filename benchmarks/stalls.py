@@ -5,9 +5,13 @@ everything at once, API by API (`benchmarks/largest.py`). A piece is one callbac
 its start to where it gives the loop back; it is measured in CPU time of the thread, so that other
 programs on the machine do not count. While one piece runs every other request waits.
 
-    python -m benchmarks.stalls [--verbose] [--bound MS] [--only API,API...] [SIZE...]
+    python -m benchmarks.stalls [--verbose] [--bound MS] [--only API,API...] [--largest] [SIZE...]
 
-The sizes are topics, partitions of each and items of a request.
+The sizes are topics, partitions of each and items of a request. With `--largest` each API is asked
+for as many items as the cap on a request's values lets through, but for those that make things.
+
+Meanwhile a second connection produces records, one after another; its longest wait is printed, too.
+That is wall-clock time: on a busy machine it says little.
 
 With `--verbose` it prints the stack of every piece that is over the bound.
 """
@@ -22,7 +26,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -31,8 +35,10 @@ from ottla.api import APIS
 from ottla.api.api import Api
 from ottla.broker.lifecycle import GC_THRESHOLDS, SWITCH_S
 from ottla.protocol import wire
+from ottla.protocol.length_check import MAX_VALUES, TooManyValues, walk_of
+from ottla.protocol.schema import MessageKind, message
 from ottla.testing import Broker
-from tests.raw_requests import CREATE_TOPICS, METADATA, Line
+from tests.raw_requests import CREATE_TOPICS, METADATA, Line, batch, create_topics, produced
 
 BOUND_MS: Final = 20.0
 SETTINGS: Final = {
@@ -42,9 +48,16 @@ SETTINGS: Final = {
 }
 AFTER: Final = {"DescribeAcls": 30.5, "DescribeClientQuotas": 49.5}
 """Asked for once there is something to describe; all others in the order of their keys."""
+MAKES: Final = frozenset(
+    {"AlterClientQuotas", "CreateAcls", "CreatePartitions", "CreateTopics", "DeleteAcls"}
+    | {"DeleteTopics", "Metadata"}
+)
+"""What makes or removes something for each item: asked for no more than `items` also when others
+are asked for as much as they may be."""
 BROKER_THREAD: Final = "ottla-broker"
 DEFAULT_SIZES: Final = (100, 100, 10_000)
 _WAIT_S: Final = 600.0
+_PRODUCE_EACH_S: Final = 0.002
 _SAMPLE_S: Final = 0.001
 _STACK_DEPTH: Final = 7
 
@@ -128,6 +141,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--verbose", "-v", action="store_true")
     parser.add_argument("--bound", type=float, default=BOUND_MS, metavar="MS")
+    parser.add_argument("--largest", action="store_true")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[])
     parser.add_argument("sizes", type=int, nargs="*", metavar="SIZE")
     options = parser.parse_args(arguments)
@@ -136,41 +150,101 @@ def main(arguments: list[str]) -> int:
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_S)
     pieces = Pieces(verbose=options.verbose, bound_ms=options.bound)
-    with (
-        measured(pieces),
-        Broker(SETTINGS) as broker,
-        Line(broker.bootstrap_servers, _WAIT_S) as line,
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(measured(pieces))
+        broker = stack.enter_context(Broker(SETTINGS))
+        line = stack.enter_context(Line(broker.bootstrap_servers, _WAIT_S))
         size = prepare(line, topics, partitions, items)
         print(f"making {topics * partitions} partitions: {pieces.longest_ms:.1f} ms at most")
         warm(line, size)
+        waits = stack.enter_context(producing(broker.bootstrap_servers))
         gc.freeze()  # as a broker does once it has started, and what is of the benchmark itself
         over = 0
         for api in sorted(APIS, key=lambda api: AFTER.get(api.name, api.key)):
             if options.only and api.name not in options.only:
                 continue
             for one in LARGEST[api.name]:
-                over += _measure(api, one, size, line, pieces)
+                items = most_items(api, one, size) if options.largest else size.items
+                frame = framed(api, one, replace(size, items=items))
+                label = f"{api.name} ({one.note})" if one.note else api.name
+                over += _measure(label, frame, broker.bootstrap_servers, pieces, waits)
+                if options.largest:
+                    print(f"    {items:,} items", flush=True)
     return 1 if over else 0
 
 
-def _measure(api: Api, one: Largest, size: Size, line: Line, pieces: Pieces) -> bool:
-    frame = framed(api, one, size)
+def _measure(name: str, frame: bytes, address: str, pieces: Pieces, waits: Waits) -> bool:
     gc.collect(1)
     pieces.begin()
+    waits.longest_ms = 0.0
     began = time.perf_counter()
-    line.send(frame)
-    reply = line.receive()
+    with Line(address, _WAIT_S) as line:
+        line.send(frame)
+        reply = line.receive()
     took_s = time.perf_counter() - began
-    name = f"{api.name} ({one.note})" if one.note else api.name
     over = pieces.longest_ms > pieces.bound_ms
     said = " closed" if reply is None else "  over" if over else ""
     print(
         f"{name:45} longest {pieces.longest_ms:8.2f} ms, in all {pieces.total_ms:9.1f} ms CPU, "
-        f"answered in {took_s:6.2f} s{said}",
+        f"answered in {took_s:6.2f} s, a producer waited {waits.longest_ms:6.1f} ms{said}",
         flush=True,
     )
     return over
+
+
+class Waits:
+    """How long a producer of single records has waited for an answer, at most."""
+
+    def __init__(self) -> None:
+        self.longest_ms = 0.0
+
+
+@contextmanager
+def producing(address: str) -> Iterator[Waits]:
+    """Produce small records from a thread of its own."""
+    waits, ended = Waits(), threading.Event()
+
+    def produce() -> None:
+        with Line(address, _WAIT_S) as line:
+            create_topics(line, ["waiting"])
+            records = batch("v")
+            while not ended.wait(_PRODUCE_EACH_S):
+                began = time.perf_counter()
+                produced(line, "waiting", records)
+                waits.longest_ms = max(waits.longest_ms, (time.perf_counter() - began) * 1e3)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield waits
+    finally:
+        ended.set()
+        thread.join()
+
+
+def most_items(api: Api, one: Largest, size: Size) -> int:
+    """As many items as the cap on the values of one request lets through."""
+    if api.name in MAKES:
+        return size.items
+    used = {count: _values(api, one, replace(size, items=count)) for count in (1, size.items)}
+    each = (used[size.items] - used[1]) / max(size.items - 1, 1)
+    if each < 0.5:
+        return size.items  # it names nothing that can be many
+    items = int((MAX_VALUES - used[1]) / each)
+    while _values(api, one, replace(size, items=items)) > MAX_VALUES:
+        items = items * 99 // 100
+    return items
+
+
+def _values(api: Api, one: Largest, size: Size) -> int:
+    """How many values the check of lengths counts in this request."""
+    frame = memoryview(framed(api, one, size))[4:]
+    call = wire.parse_call(frame)
+    walk = walk_of(message(call.key, call.version, MessageKind.REQUEST))
+    try:
+        return MAX_VALUES - walk(frame, call.body_at, MAX_VALUES)[1]
+    except TooManyValues:
+        return MAX_VALUES + 1
 
 
 def warm(line: Line, size: Size) -> None:

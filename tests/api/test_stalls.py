@@ -45,11 +45,8 @@ FEWER: Final = {
     "DeleteTopics": 300,
     "CreateAcls": 1_000,
     "DeleteAcls": 1_000,
-    "ConsumerGroupHeartbeat": 200,
 }
-"""What takes far more than others for each item; in one piece these would be too many calls too.
-ConsumerGroupHeartbeat is the exception, not shown for more: a large assignment is computed off the
-loop, but its records are written and applied in one piece, which is over the bound."""
+"""What takes far more than others for each item; in one piece these would be too many calls too."""
 
 
 class Calls:

@@ -27,6 +27,7 @@ def on_a_terminal(
         stdin=slave,
         stdout=slave,
         stderr=slave,
+        env={**os.environ, "TERM": "xterm"},  # a dumb one would have 80 columns
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
     )

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -150,13 +151,23 @@ def test_completion_can_be_installed(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["topics", "list"], ["topics", "describe"], ["topics", "list", "--json"]]
+    ("program", "words"),
+    [
+        ("ottla", ["--help"]),
+        ("ottla", ["topics", "list"]),
+        ("ottla", ["topics", "describe"]),
+        ("ottla", ["topics", "list", "--json"]),
+        ("ottla", ["serve", "--help"]),
+        ("ottla.cli.kafka.main", ["kafka-topics.sh", "--help"]),
+    ],
 )
-def test_a_full_device_is_one_line(words: list[str], cli_broker: Broker, topic: str) -> None:
+def test_a_full_device_is_one_line(
+    program: str, words: list[str], cli_broker: Broker, topic: str
+) -> None:
     environment = {**os.environ, "OTTLA_BOOTSTRAP_SERVER": cli_broker.bootstrap_servers}
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
         done = subprocess.run(
-            [sys.executable, "-m", "ottla", *words],
+            [sys.executable, "-m", program, *words],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -165,7 +176,8 @@ def test_a_full_device_is_one_line(words: list[str], cli_broker: Broker, topic: 
             timeout=60,
         )
     assert done.returncode == 1
-    assert done.stderr == "ottla: cannot write the output: No space left on device\n"
+    said = "ottla" if program == "ottla" else words[0]
+    assert done.stderr == f"{said}: cannot write the output: No space left on device\n"
 
 
 def test_an_argument_or_variable_that_is_not_utf_8_is_one_line(
@@ -201,6 +213,65 @@ def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:
         preexec_fn=as_a_shell_starts_it,
     )
     assert done.stdout.split() == ["SIG_DFL", "True", "SIG_DFL"]
+
+
+TELL_WHEN_REACHED = """
+import _signal, os, runpy, sys
+
+set_handler = _signal.signal
+
+def tell(number, handler):
+    before = set_handler(number, handler)
+    _signal.signal = set_handler
+    os.write(1, b"reached\\n")
+    return before
+
+_signal.signal = tell
+sys.argv = ["ottla", *sys.argv[1:]]
+runpy.run_module("ottla", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("words", [["topics", "list"], ["produce", "orders"], ["serve"]])
+def test_ctrl_c_in_the_first_tenth_of_a_second_shows_no_traceback(
+    words: list[str], tmp_path: Path
+) -> None:
+    """From the moment on in which `python -m ottla` has set what SIGINT does."""
+
+    def as_a_shell_starts_it() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    environment = {**os.environ, "OTTLA_BOOTSTRAP_SERVER": "127.0.0.1:1"}
+    environment["OTTLA_LISTENERS"] = "PLAINTEXT://127.0.0.1:0"
+    for after_ms in (0, 10, 30, 50, 70, 90, 110, 130, 150):
+        with subprocess.Popen(
+            [sys.executable, "-c", TELL_WHEN_REACHED, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            preexec_fn=as_a_shell_starts_it,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "reached\n"
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(after_ms / 1000)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        assert "Traceback" not in said, (after_ms, said)
+        assert process.returncode in (-signal.SIGINT, main.INTERRUPTED, 0), (after_ms, said)
+
+
+def test_the_installed_script_sets_what_ctrl_c_does_before_it_imports_anything() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "ottla"
+    first, *_ = script.read_text().splitlines()
+    assert first == "#!python"  # installers put their own Python there
+    imported = [
+        line for line in script.read_text().splitlines() if line.startswith(("import ", "from "))
+    ]
+    assert imported == ["import _signal", "from ottla.__main__ import main  # noqa: E402"]
 
 
 def test_the_package_imports_nothing_before_the_program_can_be_interrupted() -> None:

@@ -65,11 +65,11 @@ def test_the_sample_of_settings_loads_without_a_remark_and_shows_the_defaults(
     assert len(loaded.texts) > 10
 
 
-def test_the_log_has_a_level_and_a_format(tmp_path: Path) -> None:
-    words = ["serve", "--listeners", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(tmp_path)]
-    words += ["--log-format", "json", "--set", "no.such.setting=1"]
+def log_of_a_broker(folder: Path, *options: str) -> str:
+    """What a broker wrote to stderr from its start to its end."""
+    words = ["serve", "--listeners", "PLAINTEXT://127.0.0.1:0", "--data-dir", str(folder)]
     with subprocess.Popen(
-        [sys.executable, "-m", "ottla", *words],
+        [sys.executable, "-m", "ottla", *words, *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -81,8 +81,17 @@ def test_the_log_has_a_level_and_a_format(tmp_path: Path) -> None:
             _, said = process.communicate(timeout=60)
         finally:
             process.kill()
+    return said
+
+
+def test_the_log_has_a_level_and_a_format(tmp_path: Path) -> None:
+    unknown = ("--set", "no.such.setting=1")
+    said = log_of_a_broker(tmp_path, "--log-format", "json", *unknown)
     lines = [json.loads(line) for line in said.splitlines()]
     assert {"time", "level", "logger", "message"} <= set(lines[0])
     assert any("no.such.setting has no effect" in line["message"] for line in lines)
     assert "INFO" in {line["level"] for line in lines}
+    said = log_of_a_broker(tmp_path, "--log-format", "json", "--log-level", "warning", *unknown)
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert {line["level"] for line in lines} == {"WARNING"}
     assert run(["serve", "--log-level", "loud"]) == 2

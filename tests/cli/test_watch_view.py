@@ -64,3 +64,12 @@ def test_groups_and_topics_are_watched_until_ctrl_c(
     code, shown = on_a_terminal([*words.split(), *only, "--watch"], name, "\x03", columns=200)
     assert code == 0
     assert "Ctrl-C ends" in shown
+
+
+def test_top_goes_on_until_ctrl_c(run: Run, group: str, topic: str) -> None:
+    """The environment names the broker, as `run` sets it."""
+    words = ["top", "--interval", "0.2"]
+    code, shown = on_a_terminal(words, "Ctrl-C ends", "\x03", columns=200)
+    assert code == 0
+    assert "Traceback" not in shown
+    assert group in shown

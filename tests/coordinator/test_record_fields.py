@@ -65,3 +65,14 @@ def test_tagged_fields_read_as_they_were_written() -> None:
     assert list(tagged) == [0, 3], "in the order of their tags"
     nested = Reader.inside(tagged[3])
     assert (nested.string(), nested.int32(), nested.tags()) == ("x", 7, {})
+
+
+@pytest.mark.parametrize("flexible", [True, False])
+@pytest.mark.parametrize(
+    "values", [[], [""], ["a", "\N{SNOWMAN}", "b" * 126], ["a", "b" * 127, "c" * 300]]
+)
+def test_many_strings_are_written_as_one_after_another(values: list[str], flexible: bool) -> None:
+    apart = Writer(None, flexible=flexible).array(len(values))
+    for value in values:
+        apart.string(value)
+    assert Writer(None, flexible=flexible).strings(values).done() == apart.done()

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Generator
 
 import pytest
 
-from ottla.delay.slices import SLICE_NS, Slices, finished, in_slices, sliced, step_through
+from ottla.delay.slices import (
+    FREED,
+    SLICE_NS,
+    Slices,
+    arrays_of,
+    finished,
+    free,
+    in_slices,
+    sliced,
+    step_through,
+)
 from tests.fakes.manual_time import ManualClock
 
 
@@ -100,3 +111,20 @@ async def test_what_work_returns_is_known_when_it_is_finished() -> None:
         return "done"
 
     assert await finished(work()) == "done"
+
+
+async def test_what_a_message_holds_is_freed_in_slices() -> None:
+    class Held:
+        pass
+
+    held = [Held() for _ in range(3 * FREED)]
+    left = weakref.WeakSet(held[:1] + held[-1:])
+    fields = {"throttle_time": 0, "topics": [{"partitions": held}]}
+    arrays = arrays_of(fields)
+    del held, fields
+    freeing = asyncio.create_task(free(arrays))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert len(left) == 1, "the last of them were freed, the first not yet"
+    await freeing
+    assert not left

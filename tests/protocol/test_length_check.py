@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.delay.slices import run_to_end
 from ottla.model.errors import Disconnect
 from ottla.protocol import length_check
 from ottla.protocol.encode import uvarint
 from ottla.protocol.length_check import (
     MAX_TAGS,
     MAX_VALUES,
+    PIECE,
+    STRING_VALUES,
     TooManyValues,
     check,
+    check_in_pieces,
     read_uvarint,
+    walk_in_pieces_of,
     walk_of,
 )
 from ottla.protocol.schema import MessageKind, message
@@ -42,6 +47,21 @@ def test_every_whole_message_passes_and_no_part_of_one_does(key: int) -> None:
             for end in range(len(body)):
                 with pytest.raises(Disconnect):
                     check(walk, memoryview(body)[:end], 0)
+
+
+def test_a_check_in_pieces_finds_the_same_and_stops_in_between() -> None:
+    for key in ALL_KEYS:
+        for _, _, entity in messages(key):
+            body = memoryview(kio_bytes(entity, filled(entity)))
+            walk = walk_in_pieces_of(entity)
+            for end in range(len(body)):
+                with pytest.raises(Disconnect):
+                    run_to_end(check_in_pieces(walk, body[:end], 0))
+            run_to_end(check_in_pieces(walk, body, 0))
+    most = MAX_VALUES // STRING_VALUES
+    body = memoryview(uvarint(most + 1) + b"\x02k" * most + bytes(2))
+    walk = walk_in_pieces_of(message(15, 6, MessageKind.REQUEST))
+    assert sum(1 for _ in check_in_pieces(walk, body, 0)) == most // (PIECE + 1)
 
 
 @pytest.mark.parametrize("length", HUGE)
@@ -72,7 +92,7 @@ def test_a_million_tiny_elements_cost_nothing_and_are_refused() -> None:
 def test_elements_of_all_arrays_share_one_budget() -> None:
     """Many partitions in each of many topics are too many, wherever they are."""
     entity = message(20, 3, MessageKind.REQUEST)
-    names = 200_000
+    names = 100_000
     body = names.to_bytes(4, "big") + bytes(2) * names + bytes(4)
     check(walk_of(entity), memoryview(body), 0)
     nested = message(21, 0, MessageKind.REQUEST)  # topics of partitions

@@ -30,7 +30,7 @@ from ottla.api.handling import handle
 from ottla.api.services import Services
 from ottla.api.throttling import TimedWork, is_exempt, throttle_forwarded, throttled
 from ottla.controller.runtime.forwarding import ForwardedRequest
-from ottla.delay.slices import finished
+from ottla.delay.slices import arrays_of, finished, free
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.admission import Admission
 from ottla.net.request_slot import Peer, RequestSlot
@@ -168,7 +168,7 @@ class Dispatch:
     async def _large(self, api: Api, call: Call, frame: memoryview, slot: RequestSlot) -> Request:
         """Decode the request, or, if it is hot, handle it."""
         if api.raw is None:
-            wire.check_request(call, frame)
+            await finished(wire.check_request(call, frame))
             await asyncio.sleep(0)
             request = wire.read_request(call, frame)
             await asyncio.sleep(0)
@@ -202,6 +202,9 @@ class Dispatch:
             if wire.reply_is_large(call, fields):
                 await asyncio.sleep(0)
                 slot.reply([await finished(wire.reply_in_pieces(call, fields))])
+                arrays = arrays_of(fields)
+                del fields
+                await free(arrays)
             else:
                 slot.reply([wire.reply(call, fields)])
         except Disconnect as error:

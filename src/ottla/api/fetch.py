@@ -16,7 +16,7 @@ from ottla.api.authorise import acts_as_broker
 from ottla.api.current_leaders import CurrentLeaders
 from ottla.api.services import Services
 from ottla.api.throttling import throttle_fetch
-from ottla.delay.slices import SLICE, in_slices, sliced, step_through
+from ottla.delay.slices import SLICE, finished, in_slices, sliced, step_through
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerEpoch, BrokerId, TopicId, TopicPartition
 from ottla.net.request_slot import Part, Peer, RequestSlot
@@ -57,7 +57,7 @@ def fetch(call: Call, frame: memoryview, slot: RequestSlot, services: Services) 
 
 async def fetch_many(call: Call, frame: memoryview, slot: RequestSlot, services: Services) -> None:
     """A request of many partitions, read in slices; its session has them afterwards."""
-    wire.check_request(call, frame)
+    await finished(wire.check_request(call, frame))
     await asyncio.sleep(0)
     request = wire.read_request(call, frame)
     await asyncio.sleep(0)

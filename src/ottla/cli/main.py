@@ -109,7 +109,7 @@ def _command(arguments: Sequence[str], ready: Callable[[], None]) -> int:
         try:
             from ottla.cli.serve import serve
 
-            ready()
+            # Not ready(): a broker handles SIGINT itself, from before it opens its files.
             return serve(arguments[1:])
         finally:
             gc.enable()  # a mistake ends here too, and the process need not be ours alone

@@ -14,9 +14,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from ottla.model.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 EXAMPLES: Final = """\
 Settings carry Kafka's names. They come from the file, then from the environment (OTTLA_LOG_DIRS
@@ -90,6 +93,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"serve: {message}; see ottla serve --help")
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        print(self.format_help(), end="", file=file)  # argparse's own drops what a write raises
 
 
 def _parser() -> argparse.ArgumentParser:

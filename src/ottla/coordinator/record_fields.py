@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 INT16: Final = struct.Struct(">h")
@@ -54,16 +55,15 @@ class Writer:
         return self._sized(None if value is None else value.encode(), INT16)
 
     def strings(self, values: Sequence[str]) -> Writer:
-        """An array of strings; written in a loop of its own because there may be very many."""
+        """An array of strings; written without a call for each because there may be very many."""
         self.array(len(values))
-        put, flexible = self._parts.append, self._flexible
-        for value in values:
-            data = value.encode()
-            size = len(data)
-            if flexible and size < 0x7F:
-                put(ONE_BYTE[size + 1])
-                put(data)
-            else:
+        encoded = list(map(str.encode, values))
+        sizes = list(map(len, encoded))
+        if self._flexible and max(sizes, default=0) < 0x7F:
+            lengths = map(ONE_BYTE[1:].__getitem__, sizes)
+            self._parts.extend(chain.from_iterable(zip(lengths, encoded, strict=True)))
+        else:
+            for data in encoded:
                 self._sized(data, INT16)
         return self
 

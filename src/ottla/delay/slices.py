@@ -8,7 +8,7 @@ between two slices: callers use the state of the moment for each item, or a snap
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from ottla.model.clock import Clock
@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 SLICE: Final = 200
 """Items between two turns of the loop: 2 ms where an item takes 10 us, as most do."""
+FREED: Final = 10_000
+"""Objects that are freed between two turns: 1 ms."""
 SLICE_NS: Final = 4_000_000
 """After which a slice ends if it has a clock."""
 
@@ -95,6 +97,31 @@ async def finished(work: Generator[None, None, T]) -> T:
             result: T = done.value
             return result
         await asyncio.sleep(0)
+
+
+def arrays_of(fields: Mapping[str, object]) -> list[list[object]]:
+    """Copies of the arrays in a message, and of those in their elements if these are few.
+
+    What is in them is freed with the copies: elements that are many have little in them.
+    """
+    arrays: list[list[object]] = []
+    for value in fields.values():
+        if not isinstance(value, list):
+            continue
+        arrays.append(value[:])
+        for element in value if len(value) <= SLICE else ():
+            if isinstance(element, dict):
+                arrays += [inner[:] for inner in element.values() if isinstance(inner, list)]
+    return arrays
+
+
+async def free(arrays: list[list[object]]) -> None:
+    """Let go of the arrays in slices: to free 100,000 objects in one piece takes over 10 ms."""
+    slices = Slices(FREED)
+    for array in arrays:  # the outer ones first: their elements hold what is in the inner ones
+        while array:
+            await slices.took(min(len(array), FREED))
+            del array[-FREED:]
 
 
 def run_to_end(work: Generator[None, None, T]) -> T:

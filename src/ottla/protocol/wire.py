@@ -18,7 +18,15 @@ from kio.serial import entity_reader
 from ottla.model.errors import Disconnect
 from ottla.protocol.chunked_encoding import is_large, write_in_pieces
 from ottla.protocol.encode import Encoded, Fields, Write, ms, writer_of
-from ottla.protocol.length_check import MAX_VALUES, Walk, check, skip_tags, walk_of
+from ottla.protocol.length_check import (
+    MAX_VALUES,
+    Walk,
+    check,
+    check_in_pieces,
+    skip_tags,
+    walk_in_pieces_of,
+    walk_of,
+)
 from ottla.protocol.schema import (
     Entity,
     KioMessage,
@@ -134,10 +142,10 @@ def decode(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> KioMe
     return _read(reader, frame, call.body_at)
 
 
-def check_request(call: Call, frame: memoryview, max_values: int = MAX_VALUES) -> None:
-    """Raise Disconnect unless the frame has a complete, well-formed request."""
-    walk = _request_reader(call.key, call.version).walk
-    check(walk, frame, call.body_at, max_values)
+def check_request(call: Call, frame: memoryview) -> Generator[None, None, None]:
+    """Raise Disconnect unless the frame has a complete, well-formed request; yields in between."""
+    walk = walk_in_pieces_of(_request_reader(call.key, call.version).entity)
+    return check_in_pieces(walk, frame, call.body_at)
 
 
 def read_request(call: Call, frame: memoryview) -> KioMessage:

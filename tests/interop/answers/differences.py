@@ -30,6 +30,10 @@ class Meant(NamedTuple):
 
 KRAFT: Final = "part of KRaft or of a release's own upgrade path; there is no such thing here"
 NOT_YET: Final = "not offered yet: the connection is closed, as for any API that is not served"
+NO_TELEMETRY: Final = (
+    "settings of client metrics (resource type 16) are not offered: INVALID_REQUEST, as for any "
+    "unknown type"
+)
 TIERED: Final = "tiered storage is not offered, and so its settings are not"
 OWN: Final = "a setting of our own"
 FAILS: Final = "Apache Kafka fails inside (UNKNOWN_SERVER_ERROR); we say what is wrong"
@@ -179,7 +183,7 @@ MEANT: Final[tuple[Meant, ...]] = (
         for path in ("error_code", "results_by_transaction/*")
     ),
     # Settings
-    Meant("DescribeConfigs", "*", NOT_YET, "settings of telemetry"),
+    Meant("DescribeConfigs", "*", NO_TELEMETRY, "settings of telemetry"),
     Meant("IncrementalAlterConfigs", "*/error_code", FAILS, "alter a topic with an unknown *"),
     Meant(
         "DescribeAcls",

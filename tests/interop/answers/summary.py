@@ -7,11 +7,13 @@ Owns: the text of `docs/answers.md`. Never: asks a broker.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.interop.answers.compare import MISSING
 from tests.interop.answers.differences import MEANT, meant
 from tests.interop.answers.running import Exchange, is_text
 
@@ -29,8 +31,8 @@ that each broker makes up (ids, ports, times) have been replaced. Arrays whose e
 are compared by name, since their order is no promise of the protocol. A read that differs, or an
 error that passes by itself, is asked again for up to 3 s, and the last replies count. An exchange
 has *other words* when only the text of an error message differs: ours says more, or Kafka's speaks
-of what is not here. It is *listed* when a field differs on purpose, or is not mended yet; the list
-below gives the reasons.
+of what is not here; a table below has all of them. It is *listed* when a field differs on purpose,
+or is not mended yet; the list at the end gives the reasons.
 
 Written by `python -m tests.interop.answers.summary`; `make interop` holds it to what it sees.
 
@@ -80,7 +82,26 @@ def document(exchanges: Sequence[Exchange], kafka: str) -> str:
     )
     reasons = "".join(f"| {one.api} | `{one.path}` | {one.reason} |\n" for one in MEANT)
     listed = f"\n## Listed differences\n\n| API | field | reason |\n|---|---|---|\n{reasons}"
-    return head + "".join(rows) + total + alike + listed
+    return head + "".join(rows) + total + alike + _other_words(exchanges) + listed
+
+
+def _other_words(exchanges: Sequence[Exchange]) -> str:
+    """Both texts of every exchange in which nothing else differs, once each."""
+    rows = {
+        f"| {one.api} | {_cell(found.theirs)} | {_cell(found.ours)} |\n"
+        for one in exchanges
+        if not one.setup and kind_of(one) == "other words"
+        for found in one.different
+    }
+    head = "\n## Other words\n\n| API | Apache Kafka | Ottla |\n|---|---|---|\n"
+    return head + "".join(sorted(rows))
+
+
+def _cell(text: object) -> str:
+    """A text without the numbers in names that scenarios make up."""
+    if text in (None, "", MISSING):
+        return "(none)"
+    return re.sub(r"\b([a-z]+)-\d+\b", r"\1-N", str(text)).replace("|", "\\|")
 
 
 def _row(api: str, counts: Counter[str]) -> str:

@@ -277,7 +277,7 @@ async def test_a_follower_learns_that_the_leader_has_deleted_records() -> None:
         assert pair.partition(ME).require_leadership().followers[OTHER].log_start == 2
 
 
-@pytest.mark.spec("REP-43", "REP-44", "REP-52")
+@pytest.mark.spec("REP-43", "REP-44", "REP-52", "CFG-047", "CFG-052")
 async def test_partitions_of_one_leader_are_spread_over_its_fetchers() -> None:
     settings = {"num.replica.fetchers": "2", "replica.fetch.wait.max.ms": "100"}
     async with replica_pair(settings) as pair:
@@ -289,6 +289,76 @@ async def test_partitions_of_one_leader_are_spread_over_its_fetchers() -> None:
         before = len(pair.links[ME].requests)
         await pair.pass_ms(1_000)
         assert 18 <= len(pair.links[ME].requests) - before <= 22, "two that wait 100 ms each"
+
+
+@pytest.mark.spec("CFG-051")
+@pytest.mark.parametrize(("backoff_ms", "is_copied"), [(1_000, True), (20_000, False)])
+async def test_a_leader_that_was_away_is_asked_again_after_the_backoff(
+    backoff_ms: int, is_copied: bool
+) -> None:
+    async with replica_pair({"replica.fetch.backoff.ms": str(backoff_ms)}) as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.pass_ms(CHANGING_MS + 500)
+        pair.links[ME].cut = True
+        await pair.data(ME).start_append(b"a", acks=1)
+        await pair.pass_ms(5_000)
+        pair.links[ME].cut = False
+        await pair.pass_ms(3_000)
+        assert (pair.contents(OTHER) != b"") is is_copied
+        await pair.pass_ms(20_000)
+        assert pair.contents(OTHER) == pair.contents(ME) != b""
+
+
+@pytest.mark.spec("CFG-047", "CFG-048")
+@pytest.mark.parametrize(("min_bytes", "is_copied"), [(1, True), (10_000, False)])
+async def test_a_fetch_waits_for_the_least_number_of_bytes_or_its_longest_wait(
+    min_bytes: int, is_copied: bool
+) -> None:
+    settings = {"replica.fetch.min.bytes": str(min_bytes), "replica.fetch.wait.max.ms": "8000"}
+    async with replica_pair(settings) as pair:
+        await pair.lead(ME, epoch=0)
+        await pair.pass_ms(CHANGING_MS + 1_000)  # until then they wait for less
+        await pair.data(ME).start_append(b"a", acks=1)
+        await pair.pass_ms(500)
+        assert (pair.contents(OTHER) != b"") is is_copied
+        await pair.pass_ms(8_000)
+        assert pair.contents(OTHER) == pair.contents(ME) != b""
+
+
+@pytest.mark.spec("CFG-049", "CFG-050", "ERR-53")
+@pytest.mark.parametrize(
+    ("setting", "most_bytes"),
+    [
+        ("replica.fetch.max.bytes", 4 * 3_000),  # of each partition
+        ("replica.fetch.response.max.bytes", 3_000),  # of all of them
+        (None, None),
+    ],
+)
+async def test_a_reply_holds_at_most_so_many_bytes_of_records(
+    setting: str | None, most_bytes: int | None
+) -> None:
+    keys = [TopicPartition("t", index) for index in range(4)]
+    async with replica_pair({} if setting is None else {setting: "3000"}) as pair:
+        sizes: list[int] = []
+
+        def measured(reply: RawReply) -> RawReply:
+            sizes.append(len(reply.frame))
+            return reply
+
+        for key in keys:
+            await pair.lead(ME, epoch=0, isr=(ME,), key=key, to=(ME,))
+            for _ in range(50):
+                await pair.data(ME).append(b"." * 400, key=key)
+        pair.links[ME].change = measured
+        for key in keys:
+            await pair.lead(ME, epoch=1, isr=(ME,), key=key)
+        await pair.pass_ms(10_000)
+        for key in keys:
+            assert pair.contents(OTHER, key) == pair.contents(ME, key) != b""
+        if most_bytes is None:
+            assert max(sizes) > 50_000, "without a bound they are large"
+        else:
+            assert most_bytes / 2 < max(sizes) < most_bytes + 1_000
 
 
 @pytest.mark.spec("MON-12", "MON-20")

@@ -60,12 +60,12 @@ def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path) -> None:
     check_java({}, lambda _: "/usr/bin/java")
 
 
-@pytest.mark.parametrize("command", ["run", "validate"])
+@pytest.mark.parametrize("command", ["run", "run --background", "try", "validate"])
 def test_a_pipeline_without_java_is_one_line(tmp_path: Path, command: str) -> None:
     (tmp_path / "views.yaml").write_text(templates.text("views"))
-    words = ("-m", "ottla", "pipeline", command, str(tmp_path / "views.yaml"))
+    words = ("-m", "ottla", "pipeline", *command.split(), str(tmp_path / "views.yaml"))
     done = without_java(tmp_path, *words)
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout) == (2, "")
     [line] = done.stderr.splitlines()
     assert line.startswith("ottla: java is not installed: pipelines run on Spark, which needs Java")
 

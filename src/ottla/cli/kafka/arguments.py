@@ -11,11 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ottla.cli.argument_parsing import shortened
 from ottla.config.properties import read_client_file
 from ottla.model.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 def whole(bits: int) -> Callable[[str], int]:
@@ -51,6 +54,9 @@ class Arguments(argparse.ArgumentParser):
         print(message, file=sys.stderr)
         self.print_usage(sys.stderr)
         raise SystemExit(1)
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        print(self.format_help(), end="", file=file)  # argparse's own drops what a write raises
 
     def flag(self, *names: str, help: str | None = None) -> None:
         self.add_argument(*names, action="store_true", help=help)

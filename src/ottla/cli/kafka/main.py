@@ -42,7 +42,7 @@ def run(tool: str, arguments: Sequence[str]) -> int:
         require_utf8(arguments)
         if tool in STARTS:
             return function(arguments, Path(os.environ.get("LOG_DIR", "logs")))
-        code = function(arguments)
+        code = _exit_code(function, arguments)
         sys.stdout.flush()  # here a full device is an error message, at exit a traceback
         return code
     except BrokenPipeError:
@@ -58,6 +58,13 @@ def run(tool: str, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+
+
+def _exit_code(function: Callable[..., int], arguments: Sequence[str]) -> int:
+    try:
+        return function(arguments)
+    except SystemExit as done:  # --help, and what argparse does not understand
         return done.code if isinstance(done.code, int) else 0
 
 

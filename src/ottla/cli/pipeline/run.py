@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ from ottla.model.clock import SystemClock
 from ottla.spark import pipelines
 from ottla.spark.pipelines import background
 from ottla.spark.pipelines.checkpoint_owner import check_owner
+from ottla.spark.pipelines.java import check_java
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
@@ -65,6 +67,7 @@ def run(  # noqa: PLR0913 - a command's options are its parameters
     pipeline = with_archive(open_pipeline(path, sets or (), profile), archive)
     if in_background:
         check_owner(pipeline.checkpoint, pipeline.name)
+        check_java(os.environ)  # here it is said to whoever starts the run, there to a file
         options = {"--master": master, "--profile": profile, "--metrics-port": metrics_port}
         given = [f"{name}={value}" for name, value in options.items() if value is not None]
         given += [f"--set={setting}" for setting in sets or ()]
