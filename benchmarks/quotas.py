@@ -255,7 +255,9 @@ def _prepare(bootstrap: str, size: int) -> None:
     with ottla.Admin(bootstrap_servers=bootstrap) as admin:
         admin.create_topic(FILLED, partitions=1)
         admin.create_topic(WRITTEN, partitions=12)
-    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "filler", "linger.ms": 20})
+    # Batches much smaller than what is fetched in the measured time: a fetch returns whole ones.
+    settings = {"bootstrap.servers": bootstrap, "client.id": "filler", "batch.size": 50_000}
+    producer = Producer({**settings, "linger.ms": 20})
     for _ in range(size // RECORD_BYTES):
         while True:
             try:
