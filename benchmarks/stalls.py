@@ -34,8 +34,9 @@ from benchmarks.largest import LARGEST, Largest, Size
 from ottla.api import APIS
 from ottla.api.api import Api
 from ottla.broker.lifecycle import GC_THRESHOLDS, SWITCH_S
+from ottla.model.errors import Disconnect
 from ottla.protocol import wire
-from ottla.protocol.length_check import MAX_VALUES, TooManyValues, walk_of
+from ottla.protocol.length_check import MAX_VALUES, walk_of
 from ottla.protocol.schema import MessageKind, message
 from ottla.testing import Broker
 from tests.raw_requests import CREATE_TOPICS, METADATA, Line, batch, create_topics, produced
@@ -243,7 +244,7 @@ def _values(api: Api, one: Largest, size: Size) -> int:
     walk = walk_of(message(call.key, call.version, MessageKind.REQUEST))
     try:
         return MAX_VALUES - walk(frame, call.body_at, MAX_VALUES)[1]
-    except TooManyValues:
+    except Disconnect:
         return MAX_VALUES + 1
 
 

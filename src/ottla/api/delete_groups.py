@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -22,18 +21,17 @@ async def delete_groups(request: Request, ctx: Context) -> Fields:
             codes[group_id] = ErrorCode.none
         except KafkaError as refusal:
             codes[group_id] = refusal.code
-    return _fields(codes)
+    results = [_result(*item) async for item in in_slices(codes.items())]
+    return {"throttle_time": 0, "results": results}
 
 
-def _fields(codes: Mapping[str, ErrorCode]) -> Fields:
-    return {
-        "throttle_time": 0,
-        "results": [{"group_id": group_id, "error_code": code} for group_id, code in codes.items()],
-    }
+def _result(group_id: str, code: ErrorCode) -> Fields:
+    return {"group_id": group_id, "error_code": code}
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    return _fields(dict.fromkeys(request.groups_names, code))
+    results = [_result(group_id, code) for group_id in dict.fromkeys(request.groups_names)]
+    return {"throttle_time": 0, "results": results}
 
 
 API = Api(KEY, "DeleteGroups", range(0, 3), delete_groups, refuse)

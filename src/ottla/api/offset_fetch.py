@@ -111,7 +111,10 @@ async def _requested_topic(
         code = ErrorCode.topic_authorization_failed
         if name is None:
             code = ErrorCode.unknown_topic_id
-        partitions = _partitions(dict.fromkeys(topic.partition_indexes, code))
+        partitions = [
+            _partition(index, code)
+            async for index in slices.of(dict.fromkeys(topic.partition_indexes))
+        ]
         return {"name": name, "topic_id": topic.topic_id, "partitions": partitions}
     offsets = {index: fetched[name][index] for index in topic.partition_indexes}
     return await _topic(image, name, offsets, slices)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Final
 
 INT16: Final = struct.Struct(">h")
@@ -60,8 +59,10 @@ class Writer:
         encoded = list(map(str.encode, values))
         sizes = list(map(len, encoded))
         if self._flexible and max(sizes, default=0) < 0x7F:
-            lengths = map(ONE_BYTE[1:].__getitem__, sizes)
-            self._parts.extend(chain.from_iterable(zip(lengths, encoded, strict=True)))
+            parts = [b""] * (2 * len(values))
+            parts[::2] = map(ONE_BYTE[1:].__getitem__, sizes)
+            parts[1::2] = encoded
+            self._parts += parts
         else:
             for data in encoded:
                 self._sized(data, INT16)

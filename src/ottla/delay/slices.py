@@ -100,18 +100,18 @@ async def finished(work: Generator[None, None, T]) -> T:
 
 
 def arrays_of(fields: Mapping[str, object]) -> list[list[object]]:
-    """Copies of the arrays in a message, and of those in their elements if these are few.
+    """Copies of the arrays in a message, and of those in their elements where these are few.
 
-    What is in them is freed with the copies: elements that are many have little in them.
+    What is in them is freed with the copies: elements that are many have little in them. Each
+    comes before those in its elements.
     """
     arrays: list[list[object]] = []
     for value in fields.values():
-        if not isinstance(value, list):
-            continue
-        arrays.append(value[:])
-        for element in value if len(value) <= SLICE else ():
-            if isinstance(element, dict):
-                arrays += [inner[:] for inner in element.values() if isinstance(inner, list)]
+        if isinstance(value, list):
+            arrays.append(value[:])
+            for element in value if len(value) <= SLICE else ():
+                if isinstance(element, dict):
+                    arrays += arrays_of(element)
     return arrays
 
 
