@@ -207,7 +207,7 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
         sync(3),
         join(5, line="second", save={"other": "member_id"}, setup=True),
         join(5, line="second", member_id="$other", later=True),
-        beat(4, line="third", once=True, save={}),
+        beat(4, line="third", until="rebalance_in_progress", save={}),
         join(5, member_id="$member"),
         Answer("second"),
         described(5),

@@ -222,7 +222,8 @@ def _ask(side: Side, step: Ask, version: int) -> Reply:
     deadline = time.monotonic() + AGAIN_S
     while True:
         reply = side.ask(step.line, step.api, version, step.fields)
-        if step.once or not _passes(reply) or time.monotonic() > deadline:
+        again = step.until not in repr(reply.entity) if step.until else _passes(reply)
+        if step.once or not again or time.monotonic() > deadline:
             return reply
         time.sleep(PAUSE_S)
 

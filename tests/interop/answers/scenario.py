@@ -31,6 +31,7 @@ class Ask:
     setup: bool = False  # compared, but not counted as an exchange
     later: bool = False  # the reply is read by a later `Answer`
     once: bool = False  # errors that pass by themselves are the answer, not asked again
+    until: str = ""  # the error to wait for, until what another connection sent is handled
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def ask(api: str, versions: int | range, /, **fields: Any) -> Ask:
     return Ask(api, chosen, fields, **options)
 
 
-OPTIONS: Final = ("line", "save", "setup", "later", "once")
+OPTIONS: Final = ("line", "save", "setup", "later", "once", "until")
 
 
 def since(version: int) -> range:
