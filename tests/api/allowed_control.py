@@ -396,7 +396,7 @@ CASES: Final = (
     ),
     Case(
         controlled_shutdown.API,
-        {"broker_id": 1, "broker_epoch": -1},
+        {"broker_id": 1, "broker_epoch": 0},
         code,
         CLUSTER_NO,
         to_brokers=E.stale_broker_epoch,

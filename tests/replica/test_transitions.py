@@ -74,6 +74,9 @@ async def test_what_was_meant_for_an_earlier_life_of_this_broker_is_refused() ->
             transitions.check(EpochFence(ControllerEpoch(9), BrokerEpoch(69)))
         assert refusal.value.code is ErrorCode.stale_broker_epoch
         assert transitions.controller_epoch == 1, "and its controller epoch says nothing"
+        with pytest.raises(KafkaError) as refusal:
+            transitions.check(EpochFence(ControllerEpoch(0), BrokerEpoch(69)))
+        assert refusal.value.code is ErrorCode.stale_broker_epoch, "said first, as Kafka does"
 
 
 @pytest.mark.spec("REP-64", "REP-65", "REP-67", "REP-68")

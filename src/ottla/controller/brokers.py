@@ -37,10 +37,13 @@ from ottla.model.ids import BrokerId, TopicPartition
 
 
 def on_shutdown_requested(state: ControllerState, event: ShutdownRequested) -> Step:
-    """Controlled shutdown: the reply has the partitions whose leader could not be moved."""
+    """Controlled shutdown: the reply has the partitions whose leader could not be moved.
+
+    The epoch -1 is that of a broker that does not name one: versions 0 and 1 cannot.
+    """
     draft = Draft(state)
     broker = state.brokers.get(event.broker)
-    if broker is None or event.epoch < broker.epoch:
+    if broker is None or -1 < event.epoch < broker.epoch:
         code = ErrorCode.broker_not_available if broker is None else ErrorCode.stale_broker_epoch
         draft.reply(event.request_id, KafkaError(code))
         return draft.step()

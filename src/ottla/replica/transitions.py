@@ -118,11 +118,11 @@ class Transitions:
         self._is_shutting_down = True
 
     def check(self, fence: EpochFence) -> None:
-        """Reject requests of an older controller, or for an earlier broker epoch."""
-        if fence.controller_epoch < self.controller_epoch:
-            raise KafkaError(ErrorCode.stale_controller_epoch)
+        """Reject requests for an earlier broker epoch, or of an older controller."""
         if -1 < fence.broker_epoch < self.broker_epoch:
             raise KafkaError(ErrorCode.stale_broker_epoch)
+        if fence.controller_epoch < self.controller_epoch:
+            raise KafkaError(ErrorCode.stale_controller_epoch)
         self.controller_epoch = fence.controller_epoch
 
     async def apply_leader_and_isr(

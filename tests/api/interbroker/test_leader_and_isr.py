@@ -73,6 +73,9 @@ async def test_an_old_controller_and_one_that_means_an_earlier_life_are_refused(
         one.held.controller_epoch = ControllerEpoch(6)
         old = await ask(one, API, asked(controller_epoch=5))
         assert old.error_code is ErrorCode.stale_controller_epoch
+        [refused] = old.topics
+        assert refused.topic_id == topic_id("t")
+        assert [e.error_code for e in refused.partition_errors] == [old.error_code]
         one.held.broker_epoch = BrokerEpoch(50)
         former = await ask(one, API, asked(controller_epoch=6, broker_epoch=49))
         assert former.error_code is ErrorCode.stale_broker_epoch

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from ottla.api.interbroker.stop_replica import API
+from ottla.api.interbroker.stop_replica import API, refuse
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ControllerEpoch, TopicPartition
 from tests.api.handler_client import ask
@@ -45,4 +47,15 @@ async def test_an_old_controller_is_refused() -> None:
         one.held.controller_epoch = ControllerEpoch(6)
         said = await ask(one, API, ASKED)
         assert said.error_code is ErrorCode.stale_controller_epoch
+        assert said.partition_errors == ()
         assert one.held.deleted == []
+
+
+def test_who_may_not_ask_is_told_so_for_every_partition() -> None:
+    partition = SimpleNamespace(partition_index=7, leader_epoch=3, delete_partition=True)
+    asked = SimpleNamespace(
+        topic_states=[SimpleNamespace(topic_name="t", partition_states=[partition])]
+    )
+    code = ErrorCode.cluster_authorization_failed
+    error = {"topic_name": "t", "partition_index": 7, "error_code": code}
+    assert refuse(asked, code, None) == {"error_code": code, "partition_errors": [error]}

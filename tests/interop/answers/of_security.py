@@ -139,11 +139,4 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     ),
     scenario("share groups", ask("ShareGroupDescribe", 1, group_ids=["$g"])),
     scenario("streams groups", ask("StreamsGroupDescribe", 0, group_ids=["$g"])),
-    scenario(
-        "what brokers say to each other",
-        ask("LeaderAndIsr", 5),
-        ask("StopReplica", 3),
-        ask("UpdateMetadata", 7),
-        ask("ControlledShutdown", 3),
-    ),
 )

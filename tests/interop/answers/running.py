@@ -99,6 +99,7 @@ class Pair:
     reference: Side
     ours: Side
     excused: Excused
+    again_s: float = AGAIN_S  # how long a read that differs is asked again
 
     def __post_init__(self) -> None:
         theirs, ours = offered(self.reference), offered(self.ours)
@@ -146,7 +147,7 @@ class Pair:
     def _asked(
         self, scenario: Scenario, step: Ask, version: int, labels: tuple[Labels, Labels]
     ) -> Exchange:
-        deadline = time.monotonic() + AGAIN_S
+        deadline = time.monotonic() + self.again_s
         while True:
             theirs, ours = (_ask(side, step, version) for side in self.both)
             found = self._exchange(scenario, step.api, step, (theirs, ours), labels)

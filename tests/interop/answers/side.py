@@ -26,6 +26,7 @@ SILENT: Final = "no reply came"
 _WAIT_S: Final = 15.0
 _HEADER: Final = Struct(">hhih")
 _CLIENT: Final = b"answers"
+_WITHOUT_CLIENT: Final = (KEYS["ControlledShutdown"], 0)  # its header has no client id
 _numbers: Final = itertools.count(1)
 
 
@@ -41,9 +42,10 @@ class Reply(NamedTuple):
 class Side:
     """One broker and, for the time of a scenario, the connections to it."""
 
-    def __init__(self, name: str, address: str) -> None:
+    def __init__(self, name: str, address: str, wait_s: float = _WAIT_S) -> None:
         self.name = name
         self.address = address
+        self._wait_s = wait_s
         self.saved: dict[str, Any] = {}
         self.fresh: dict[str, str] = {}
         self._lines: dict[str, Line] = {}
@@ -82,7 +84,7 @@ class Side:
 
     def ask_bytes(self, data: bytes) -> Reply:
         """Bytes on a connection of their own."""
-        with Line(self.address, _WAIT_S) as line:
+        with Line(self.address, self._wait_s) as line:
             self._lines["bytes"] = line
             line.send(data)
             frame = self._frame("bytes")
@@ -97,7 +99,7 @@ class Side:
 
     def _line(self, name: str) -> Line:
         if name not in self._lines:
-            self._lines[name] = Line(self.address, _WAIT_S)
+            self._lines[name] = Line(self.address, self._wait_s)
         return self._lines[name]
 
     def _frame(self, name: str) -> bytes | str:
@@ -139,6 +141,8 @@ def encode(key: int, version: int, fields: Mapping[str, Any]) -> bytes:
     known = min(max(version, versions(key)[0]), versions(key)[-1])
     entity = message(key, known, MessageKind.REQUEST)
     out = bytearray(4) + _HEADER.pack(key, version, next(_numbers), len(_CLIENT)) + _CLIENT
+    if (key, version) == _WITHOUT_CLIENT:
+        del out[4 + _HEADER.size - 2 :]
     if entity.__flexible__:
         out += b"\0"
     writer_of(entity)(_complete(entity, fields, _known_names(key)), out)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.answers.compare import MISSING
-from tests.interop.answers.differences import MEANT, meant
+from tests.interop.answers.differences import MEANT, MEANT_39, Meant, meant
 from tests.interop.answers.running import Exchange, is_text
 
 DOCUMENT: Final = Path(__file__).resolve().parents[3] / "docs" / "answers.md"
@@ -23,7 +23,7 @@ _HEAD: Final = """# Answer for answer
 
 The same requests are sent to Apache Kafka and to Ottla, and the replies are compared field by
 field: every API and version that Ottla offers, with ordinary, odd and wrong input. The replies
-are held against those of Apache Kafka {kafka}.
+are held against those of Apache Kafka {kafka}, and against those of 3.9 for what 4.x removed.
 
 An exchange is one request with both replies; those that only prepare a scenario are compared but
 not counted. It is *identical* when all fields are equal, error messages included, after values
@@ -35,6 +35,16 @@ of what is not here; a table below has all of them. It is *listed* when a field 
 or is not mended yet; the list at the end gives the reasons.
 
 Written by `python -m tests.interop.answers.summary`; `make interop` holds it to what it sees.
+
+| API | exchanges | identical | other words | listed |
+|---|---|---|---|---|
+"""
+HEAD_39: Final = "\n## With Apache Kafka 3.9\n"
+_TEXT_39: Final = """
+Apache Kafka 4.x has no requests between a controller and brokers on ZooKeeper. Those are sent to
+Apache Kafka {kafka} and to Ottla, each on ZooKeeper and with an authorizer: from a user without
+ClusterAction, and from a super user with stale epochs, without partitions, and with partitions that
+the broker does not have or whose leaders it knows.
 
 | API | exchanges | identical | other words | listed |
 |---|---|---|---|---|
@@ -73,16 +83,28 @@ def share_alike(counts: dict[str, Counter[str]]) -> float:
 
 def document(exchanges: Sequence[Exchange], kafka: str) -> str:
     counts = counted(exchanges)
-    rows = [_row(api, counts[api]) for api in sorted(counts)]
-    total = _row("**all**", sum(counts.values(), Counter[str]()))
-    head = _HEAD.format(kafka=kafka)
     alike = (
         f"\n{share_identical(counts):.1%} are identical. In {share_alike(counts):.1%} no field but "
         "the text of an error message differs.\n"
     )
-    reasons = "".join(f"| {one.api} | `{one.path}` | {one.reason} |\n" for one in MEANT)
-    listed = f"\n## Listed differences\n\n| API | field | reason |\n|---|---|---|\n{reasons}"
-    return head + "".join(rows) + total + alike + _other_words(exchanges) + listed
+    listed = f"\n## Listed differences\n\n{_reasons(MEANT)}"
+    return _HEAD.format(kafka=kafka) + _table(counts) + alike + _other_words(exchanges) + listed
+
+
+def document_39(exchanges: Sequence[Exchange], kafka: str) -> str:
+    """The section about what only Apache Kafka 3.9 has."""
+    text = HEAD_39 + _TEXT_39.format(kafka=kafka) + _table(counted(exchanges))
+    return f"{text}\n{_reasons(MEANT_39)}" if MEANT_39 else text
+
+
+def _table(counts: dict[str, Counter[str]]) -> str:
+    rows = [_row(api, counts[api]) for api in sorted(counts)]
+    return "".join(rows) + _row("**all**", sum(counts.values(), Counter[str]()))
+
+
+def _reasons(entries: Sequence[Meant]) -> str:
+    rows = "".join(f"| {one.api} | `{one.path}` | {one.reason} |\n" for one in entries)
+    return f"| API | field | reason |\n|---|---|---|\n{rows}"
 
 
 def _other_words(exchanges: Sequence[Exchange]) -> str:
@@ -112,12 +134,16 @@ def _row(api: str, counts: Counter[str]) -> str:
 def main() -> None:
     import tempfile
 
-    from tests.interop.answers.playing import playing
+    from tests.interop.answers.playing import playing, playing_39
     from tools import kafka_cache
 
     with tempfile.TemporaryDirectory() as folder, playing(Path(folder)) as answers:
         exchanges = answers.everything()
-    DOCUMENT.write_text(document(exchanges, kafka_cache.KAFKA))
+    with tempfile.TemporaryDirectory() as folder, playing_39(Path(folder)) as answers:
+        exchanges_39 = answers.everything()
+    DOCUMENT.write_text(
+        document(exchanges, kafka_cache.KAFKA) + document_39(exchanges_39, kafka_cache.KAFKA_3)
+    )
 
 
 if __name__ == "__main__":

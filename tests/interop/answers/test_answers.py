@@ -12,7 +12,14 @@ from tests.interop.answers.differences import MEANT, meant
 from tests.interop.answers.playing import SCENARIOS, Answers, playing
 from tests.interop.answers.running import is_text
 from tests.interop.answers.side import KEYS
-from tests.interop.answers.summary import DOCUMENT, counted, document, kind_of, share_identical
+from tests.interop.answers.summary import (
+    DOCUMENT,
+    HEAD_39,
+    counted,
+    document,
+    kind_of,
+    share_identical,
+)
 from tools import kafka_cache
 
 ENOUGH = 0.95
@@ -70,4 +77,4 @@ def test_the_document_says_what_was_seen(answers: Answers) -> None:
     assert {kind_of(one) for one in exchanges} <= {"identical", "other words", "listed"}
     wanted = document(exchanges, kafka_cache.KAFKA)
     hint = "write it anew with python -m tests.interop.answers.summary"
-    assert DOCUMENT.read_text() == wanted, hint
+    assert DOCUMENT.read_text().partition(HEAD_39)[0] == wanted, hint

@@ -73,8 +73,20 @@ def _state(topic: KioStruct, partition: KioStruct) -> PartitionTransition:
     )
 
 
-def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
-    return {"error_code": code, "topics": []}
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    return {
+        "error_code": code,
+        "topics": [
+            {
+                "topic_id": topic.topic_id,
+                "partition_errors": [
+                    {"partition_index": partition.partition_index, "error_code": code}
+                    for partition in topic.partition_states
+                ],
+            }
+            for topic in request.topic_states
+        ],
+    }
 
 
 API = Api(

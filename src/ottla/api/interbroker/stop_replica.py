@@ -11,6 +11,7 @@ from ottla.protocol.interbroker import STOP_REPLICA
 from ottla.replica.transitions import EpochFence, PartitionStop
 
 FIRST_WITH_EPOCHS: Final = 3
+STALE: Final = frozenset({ErrorCode.stale_controller_epoch, ErrorCode.stale_broker_epoch})
 
 
 async def stop_replica(request: Request, ctx: Context) -> Fields:
@@ -36,8 +37,21 @@ async def stop_replica(request: Request, ctx: Context) -> Fields:
     }
 
 
-def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
-    return {"error_code": code, "partition_errors": []}
+def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    """As Kafka does: every partition is named, unless an epoch is stale."""
+    topics = () if code in STALE else request.topic_states
+    return {
+        "error_code": code,
+        "partition_errors": [
+            {
+                "topic_name": topic.topic_name,
+                "partition_index": partition.partition_index,
+                "error_code": code,
+            }
+            for topic in topics
+            for partition in topic.partition_states
+        ],
+    }
 
 
 API = Api(
