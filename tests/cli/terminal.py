@@ -17,11 +17,11 @@ DEADLINE_S = 60
 
 
 def on_a_terminal(
-    words: Sequence[str], until: str, answer: str, *, columns: int = 80
+    words: Sequence[str], until: str, answer: str, *, columns: int = 80, lines: int = 24
 ) -> tuple[int, str]:
     """Run it, wait for a text, type a line; its exit code and all that the terminal showed."""
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     process = subprocess.Popen(
         [sys.executable, "-m", "ottla", *words],
         stdin=slave,

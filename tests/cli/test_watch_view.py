@@ -61,7 +61,9 @@ def test_groups_and_topics_are_watched_until_ctrl_c(
     """The environment names the broker, as `run` sets it."""
     name = group if words.startswith("groups") else topic
     only = [name] if words.endswith("describe") or words == "topics list" else []
-    code, shown = on_a_terminal([*words.split(), *only, "--watch"], name, "\x03", columns=200)
+    code, shown = on_a_terminal(
+        [*words.split(), *only, "--watch"], name, "\x03", columns=200, lines=1_000
+    )
     assert code == 0
     assert "Ctrl-C ends" in shown
 
@@ -69,7 +71,7 @@ def test_groups_and_topics_are_watched_until_ctrl_c(
 def test_top_goes_on_until_ctrl_c(run: Run, group: str, topic: str) -> None:
     """The environment names the broker, as `run` sets it."""
     words = ["top", "--interval", "0.2"]
-    code, shown = on_a_terminal(words, "Ctrl-C ends", "\x03", columns=200)
+    code, shown = on_a_terminal(words, group, "\x03", columns=200, lines=1_000)
     assert code == 0
     assert "Traceback" not in shown
     assert group in shown

@@ -21,11 +21,13 @@ from tests.fakes.certificates import certificates
 class SigningKey:
     """A key pair with an id."""
 
-    def __init__(self, id: str = "k1") -> None:
+    def __init__(self, id: str = "k1", now_s: float | None = None) -> None:
+        """`now_s`: when its tokens are made; None for the moment of each."""
         from cryptography.hazmat.primitives.asymmetric import rsa
         from jwt.algorithms import RSAAlgorithm
 
         self.id = id
+        self._now_s = now_s
         self.private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         public = json.loads(RSAAlgorithm.to_jwk(self.private.public_key()))
         self.entry: WebKey = {**public, "kid": id, "alg": "RS256", "use": "sig"}
@@ -34,7 +36,7 @@ class SigningKey:
         """Valid for a minute unless the claims say otherwise; None leaves a claim out."""
         import jwt
 
-        now_s = time.time()
+        now_s = time.time() if self._now_s is None else self._now_s
         content = {"sub": "alice", "exp": now_s + 60, "iat": now_s, "aud": "kafka", "iss": "us"}
         content |= claims
         content = {name: value for name, value in content.items() if value is not None}

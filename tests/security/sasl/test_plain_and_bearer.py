@@ -48,7 +48,7 @@ def test_plain_refuses_everything_else(token: bytes, text: str) -> None:
         PlainServer(USERS).evaluate(token)
 
 
-KEY = SigningKey()
+KEY = SigningKey(now_s=NOW)
 RULES = TokenRules(audiences=("kafka",), issuer="us")
 
 
@@ -83,7 +83,7 @@ def test_a_token_that_is_right_names_its_user_and_when_it_expires() -> None:
         (KEY.token(iss="them"), "issuer"),
         (KEY.token(sub=None), "no claim sub"),
         (KEY.token(headers={"kid": "k2"}), "unknown key"),
-        (SigningKey().token(), "invalid signature"),
+        (SigningKey(now_s=NOW).token(), "invalid signature"),
         (unsecured_token("alice", WallMs(int(NOW * 1000))), "not signed"),
         ("a.b", "malformed"),
         ("....", "malformed"),
@@ -117,7 +117,7 @@ def test_an_algorithm_that_the_key_is_not_for_is_refused() -> None:
 def test_a_key_in_the_tokens_own_header_is_not_used() -> None:
     from jwt.algorithms import RSAAlgorithm
 
-    other = SigningKey()
+    other = SigningKey(now_s=NOW)
     own = json.loads(RSAAlgorithm.to_jwk(other.private.public_key()))
     with pytest.raises(BadToken, match="unknown key"):
         checker().check(other.token(headers={"kid": "other", "jwk": own}))
