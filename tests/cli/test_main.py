@@ -274,6 +274,15 @@ def test_the_installed_script_sets_what_ctrl_c_does_before_it_imports_anything()
     assert imported == ["import _signal", "from ottla.__main__ import main  # noqa: E402"]
 
 
+def test_the_script_that_is_installed_runs() -> None:
+    """Installers keep its mode: it must be executable where it comes from."""
+    assert os.access(Path(__file__).parents[2] / "scripts" / "ottla", os.X_OK)
+    installed = Path(sys.executable).with_name("ottla")
+    done = subprocess.run([installed, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ottla.__version__ in done.stdout
+
+
 def test_the_package_imports_nothing_before_the_program_can_be_interrupted() -> None:
     program = (
         "import sys; before = set(sys.modules); import ottla\n"
