@@ -64,4 +64,5 @@ def test_a_query_that_failed_without_its_broker_is_started_again(
         runs.append(Run(queries, dict, clock, [], [look], restarts=pipeline.restart))
         runs[0].until(stop)
         assert values(stage.read("copies")) == [b"after", b"before"]
-    assert "query copies failed, restart 1 of 20 in 0.2 s: TimeoutError: " in caplog.text
+    assert "query copies failed, restart 1 of 20 in 0.2 s: " in caplog.text
+    assert "TimeoutError: timed out" in caplog.text  # Spark's own words may come before it
