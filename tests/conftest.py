@@ -2,7 +2,7 @@
 
 `async def` tests run on virtual time (`tests/fakes/async_tests.py`).
 A test with an argument `sim_seed` runs once for each seed of `make sim SEED=… N=…`, one with
-`cluster_seed`, whose runs take longer, for two fifths of them.
+`cluster_seed`, whose runs take longer, for four fifths of them.
 """
 
 from __future__ import annotations
@@ -51,5 +51,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("sim_seed", range(first, first + count))
     if "cluster_seed" in metafunc.fixturenames:
         first = metafunc.config.getoption("--sim-seed")
-        count = max(1, metafunc.config.getoption("--sim-count") * 2 // 5)
+        count = max(1, metafunc.config.getoption("--sim-count") * 4 // 5)
         metafunc.parametrize("cluster_seed", range(first, first + count))
