@@ -65,6 +65,14 @@ def test_a_group_goes_on_where_it_was(run: Run, filled: str, admin: ottla.Admin)
     assert {one.partition: at.offset for one, at in committed.items()} == {0: 3, 1: 3}
 
 
+def test_a_group_without_offsets_starts_where_from_says(run: Run, filled: str) -> None:
+    latest = ("consume", filled, "--group", f"latest-{filled}", "--from", "latest")
+    earliest = ("consume", filled, "--group", f"earliest-{filled}", "--from", "earliest")
+    assert run(*latest).out == ""
+    assert len(run(*earliest, "-n", 4).out.split()) == 4
+    assert len(run(*earliest).out.split()) == 2  # what it has committed counts
+
+
 def test_an_aborted_transaction_is_left_out_when_asked(
     run: Run, topic: str, cli_broker: Broker
 ) -> None:
@@ -124,9 +132,8 @@ def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
     run(*consume, "--filter", "kye=x").failed(2, "--filter 'kye=x'")
     run(*consume, "--format", "xml").failed(2, "--format")
     run(*consume, "-n", "0").failed(2, "--max-messages")
-    run(*consume, "--group", "g", "--from", "earliest").failed(
-        2, "--group: reading starts at its committed offsets"
-    )
+    run(*consume, "--group", "g", "--from", "2h").failed(2, "--from 2h: a group starts at its")
+    run(*consume, "--group", "g", "--to", "@1").failed(2, "--group: a group reads whole topics")
     run(*consume, "--set", "fetch.max.bites=1").failed(2, "did you mean fetch.max.bytes")
     run("consume", "nowhere").failed(1, "nowhere: unknown topic or partition")
     run("consume", "nowhere", "--group", "g").failed(1, "nowhere")

@@ -129,7 +129,7 @@ def test_health_and_doctor_tell_what_is_down_and_a_start_brings_it_back(
     os.kill(before["broker-1"]["pid"], signal.SIGKILL)
     wait_for(
         lambda: any(
-            "2 of 3 replicas are in sync -> look at brokers 1" in line
+            "2 of 3 replicas are in sync -> look at broker 1: is it up" in line
             for line in findings(bootstrap, "cluster", "health").get("sick-0", [])
         ),
         60,

@@ -98,7 +98,8 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     """Print records up to the current end, or with --follow without end.
 
     A time is ISO 8601, or how long ago: 2h. With --group the group's committed offsets say where
-    to begin, and what was read is committed. --format json is what `ottla produce --json` reads.
+    to begin (--from, earliest or latest, where there are none), and what was read is committed.
+    --format json is what `ottla produce --json` reads.
 
     Examples:
       ottla consume orders
@@ -120,6 +121,8 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     limits = Limits(start, to, follow, read_committed)
     if group is not None:
         limits.require_none(chosen)
+        if start is not None:
+            config["auto.offset.reset"] = start
     with admin_connection(bootstrap) as admin:
         partitions = expanded(admin, chosen)  # a topic that is not there is said at once
         where = ReadRange({}, None) if group is not None else limits.of(admin, partitions)
@@ -140,11 +143,15 @@ class Limits(NamedTuple):
     read_committed: bool
 
     def require_none(self, chosen: list[tuple[str, tuple[int, ...] | None]]) -> None:
-        """A group has limits of its own."""
-        if self.start is not None or self.to is not None or any(some for _, some in chosen):
+        """A group has limits of its own; --from is for partitions it has committed nothing of."""
+        if self.start not in (None, "earliest", "latest"):
             raise UserError(
-                "--group: reading starts at its committed offsets; omit --from, --to and "
-                "partitions, or move them with: ottla groups reset-offsets"
+                f"--from {self.start}: a group starts at its committed offsets, else at earliest "
+                "or latest; move them with: ottla groups reset-offsets"
+            )
+        if self.to is not None or any(some for _, some in chosen):
+            raise UserError(
+                "--group: a group reads whole topics, up to their end; omit --to and partitions"
             )
 
     def of(self, admin: Admin, partitions: list[TopicPartition]) -> ReadRange:

@@ -70,7 +70,7 @@ DECIDED = DecidedTransaction(
             facts(Partition(0, 0, 0, (0, 1, 2), (0, 1), (2,))),
             Severity.WARN,
             "2 of 3 replicas",
-            "brokers 2",
+            "broker 2",
         ),
         (
             facts(disks={0: (LogDir("/d", KafkaError(ErrorCode.kafka_storage_error), 1, 1, {}),)}),
@@ -201,15 +201,15 @@ def test_small_differences_are_no_news(found: Facts) -> None:
 @pytest.mark.parametrize(
     ("partition", "do"),
     [
-        (Partition(0, None, 0, (0, 3), (3,), (3,)), "that have all its records: 3"),
-        (Partition(0, None, 0, (3, 4), (), (3, 4)), "that hold it: 3, 4"),
+        (Partition(0, None, 0, (0, 3), (3,), (3,)), "start broker 3: all its records are there"),
+        (Partition(0, None, 0, (3, 4), (), (3, 4)), "start brokers 3, 4: its replicas are there"),
     ],
 )
 def test_the_brokers_that_can_lead_a_partition_again_are_named(
     partition: Partition, do: str
 ) -> None:
     [worst, *_] = examined(facts(partition), AVAILABILITY)
-    assert worst.do == f"start the brokers {do}"
+    assert worst.do == do
 
 
 def test_a_broker_that_is_gone_is_named_with_what_it_holds() -> None:

@@ -71,9 +71,11 @@ def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) ->
         rows = [row_of(finding) for finding in (findings if as_json else grouped(findings))]
         show(Table("health", COLUMNS, rows), as_json=as_json)
     else:
-        partitions = sum(len(topic.partitions) for topic in facts.topics)
-        print(
-            f"healthy: {len(facts.cluster.brokers)} brokers, {len(facts.topics)} topics, "
-            f"{partitions} partitions"
-        )
+        counts = {
+            "broker": len(facts.cluster.brokers),
+            "topic": len(facts.topics),
+            "partition": sum(len(topic.partitions) for topic in facts.topics),
+        }
+        parts = (f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counts.items())
+        print(f"healthy: {', '.join(parts)}")
     return 1 if any(one.severity is Severity.BAD for one in findings) else 0

@@ -7,7 +7,7 @@ can be read and written, `ALL` adds what is misconfigured or will go wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -114,11 +114,11 @@ def _how_to_lead(partition: Partition, live: set[int]) -> str:
     lead unless an operator says so."""
     down = set(partition.isr) - live
     if down:
-        return f"start the brokers that have all its records: {_listed(down)}"
+        return f"start {_named(down)}: all its records are there"
     if not live & set(partition.replicas):
-        return f"start the brokers that hold it: {_listed(partition.replicas)}"
+        return f"start {_named(partition.replicas)}: its replicas are there"
     return (
-        f"look in the logs of brokers {_listed(partition.isr or partition.replicas)} for a failed "
+        f"look in the log of {_named(partition.isr or partition.replicas)} for a failed "
         "disk or a corrupt log; if it cannot be repaired, kafka-leader-election --election-type "
         "unclean makes available what other replicas have"
     )
@@ -134,8 +134,8 @@ def below_min_isr(facts: Facts) -> Iterator[Finding]:
                     f"{topic.name}-{partition.index}",
                     f"has {len(partition.isr)} replicas in sync, fewer than {MIN_ISR}={least}: "
                     "acks=all is refused",
-                    "bring back the replicas on brokers "
-                    f"{_listed(set(partition.replicas) - set(partition.isr))}",
+                    "bring back the replicas on "
+                    f"{_named(set(partition.replicas) - set(partition.isr))}",
                 )
 
 
@@ -143,12 +143,13 @@ def under_replicated(facts: Facts) -> Iterator[Finding]:
     refused = {finding.subject for finding in below_min_isr(facts)}  # that says it already
     for name, partition in _partitions(facts):
         if partition.leader is not None and partition.under_replicated and name not in refused:
-            behind = _listed(set(partition.replicas) - set(partition.isr))
+            behind = set(partition.replicas) - set(partition.isr)
+            running = "is it up, is its" if len(behind) == 1 else "are they up, is their"
             yield Finding(
                 Severity.WARN,
                 name,
                 f"{len(partition.isr)} of {len(partition.replicas)} replicas are in sync",
-                f"look at brokers {behind}: are they up, is their disk or network slow?",
+                f"look at {_named(behind)}: {running} disk or network slow?",
             )
 
 
@@ -439,5 +440,6 @@ def _number(facts: Facts, topic: Topic, name: str) -> int | None:
     return None if entry is None or entry.value is None else int(entry.value)
 
 
-def _listed(brokers: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(brokers)))
+def _named(brokers: Collection[int]) -> str:
+    ids = ", ".join(map(str, sorted(brokers)))
+    return f"broker {ids}" if len(brokers) == 1 else f"brokers {ids}"
