@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from ottla.client.errors import ErrorCode, KafkaError
+from ottla.model.clock import MonoMs
+from ottla.net.outbound_connection import OutboundConnection
+from ottla.net.request_slot import Bytes
 from tests.client.producer.broker_rig import producing, until
 from tests.fakes.scripted_broker import HANG_UP, METADATA, PRODUCE, SILENCE, ScriptedBroker
 
@@ -78,6 +82,33 @@ async def test_a_broker_that_goes_away_or_falls_silent_is_asked_again_over_anoth
         assert sent.offset == 1
         assert broker.connections >= before + 2
         assert broker.count(METADATA) >= 2
+
+
+@pytest.mark.spec("PRD-50", "SEC-05")
+@pytest.mark.parametrize(("acks", "method"), [("all", "post"), ("0", "put")])
+@pytest.mark.real_loop
+async def test_a_login_that_falls_due_while_a_batch_is_encoded_is_renewed_before_the_retry(
+    acks: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = getattr(OutboundConnection, method)
+    calls = 0
+
+    def falls_due(connection: OutboundConnection, request: Sequence[Bytes]) -> object:
+        nonlocal calls
+        calls += 1
+        assert calls < 10, "the batch is sent over and over on a connection that takes no more"
+        if calls == 2:
+            monkeypatch.setattr(connection, "_renew_ms", MonoMs(1))
+        return write(connection, request)
+
+    monkeypatch.setattr(OutboundConnection, method, falls_due)
+    async with ScriptedBroker() as broker, producing(broker, acks=acks) as producer:
+        await (await producer.send("t", b"0"))
+        before = broker.connections
+        await (await producer.send("t", b"1"))
+        await until(lambda: len(broker.arrived) == 2)
+        assert broker.connections == before + 1
+        assert calls == 3
 
 
 @pytest.mark.spec("PRD-51", "TXN-10", "TXN-11")

@@ -134,15 +134,15 @@ class Sender:
         link = self._cluster.link(node)
         if link is None:
             return self._refresh_metadata({queue.tp.topic for queue in queues})
-        if not link.peer.is_ready:
-            return self.background_tasks.start(("connect", node), partial(self._connect, link))
         in_flight = self._in_flight.setdefault(node, deque())
-        while len(in_flight) < self._config.max_in_flight_requests_per_connection:
+        while link.peer.is_ready:  # no longer, once its login is about to end
+            if len(in_flight) >= self._config.max_in_flight_requests_per_connection:
+                return FOREVER_MS
             batches = self._accumulator.drain(node, queues, self._numbering.may_drain)
             if not batches:
-                break
+                return FOREVER_MS
             self._send(node, link, batches, view)
-        return FOREVER_MS
+        return self.background_tasks.start(("connect", node), partial(self._connect, link))
 
     def _send(
         self, node: int, link: BrokerConnection, batches: list[Batch], view: ClusterView
