@@ -30,7 +30,8 @@ class Ended(Exception):
 class BrokerProcess:
     """A broker that may live several times, on one port and one set of directories.
 
-    It keeps records for good, however old they say they are, unless its settings say otherwise.
+    It keeps records for good, however old they say they are, and waits for a slow ZooKeeper,
+    unless its settings say otherwise.
     """
 
     def __init__(
@@ -42,7 +43,11 @@ class BrokerProcess:
         host: str = "127.0.0.1",
     ) -> None:
         self.folder = folder
-        self.settings = {"log.retention.ms": "-1", **(settings or {})}
+        self.settings = {
+            "log.retention.ms": "-1",
+            "zookeeper.connection.timeout.ms": "30000",  # not as short as a test's sessions
+            **(settings or {}),
+        }
         self.dirs = list(dirs) or [folder / "data"]
         self.host = host
         self.port = free_ports(1, host)[0]
