@@ -16,7 +16,8 @@ import pytest
 
 import ottla
 from ottla.client.admin import NewTopic
-from ottla.spark.pipelines import environment_archive, templates
+from ottla.spark.pipelines import templates
+from ottla.spark.pipelines.executors import environment_archive
 from ottla.testing import Broker
 from tests.spark.pipelines.jobs import read
 from tests.spark.quick_jvm import QUICK_SPARK

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import environment_archive
+from ottla.spark.pipelines.executors import environment_archive
 
 
 def test_the_archive_has_ottla_and_what_its_tasks_import_and_nothing_of_spark() -> None:

@@ -13,7 +13,8 @@ from ottla.cli.console import Table, patience, show
 from ottla.cli.options import AsJson
 from ottla.cli.pipeline.options import PipelineFile, Profile, Sets
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import environment_archive, templates
+from ottla.spark.pipelines import templates
+from ottla.spark.pipelines.executors import environment_archive
 from ottla.spark.pipelines.trial.check import run_tests
 from ottla.spark.pipelines.yaml_file import json_schema, open_pipeline
 

@@ -12,7 +12,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from ottla.spark.pipelines import environment_archive
+from ottla.spark.pipelines.executors import environment_archive
 from ottla.spark.pipelines.file_values import masked_errors
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.variables import mask
