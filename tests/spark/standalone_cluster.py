@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
+
 from tests.spark.quick_jvm import QUICK
 from tools.nodes import free_ports
 
@@ -39,6 +41,7 @@ def standalone_cluster(
     home = Path(sys.executable).parent
     env = {
         **os.environ,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_JAVA_OPTS": QUICK,
@@ -63,6 +66,7 @@ def standalone_cluster(
             while cluster.log.read_text(errors="replace").count("Registering worker") < 2:
                 said = cluster.log.read_text(errors="replace")[-4_000:]
                 assert time.monotonic() < deadline, said
+                assert all(each.poll() is None for each in (master, *cluster.workers)), said
                 time.sleep(0.1)
             yield cluster
         finally:

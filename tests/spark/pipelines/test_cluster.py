@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import ottla
 from ottla.client.admin import NewTopic
-from ottla.spark.pipelines import environment_archive, templates
+from ottla.spark.pipelines import templates
+from ottla.spark.pipelines.executors import environment_archive
 from ottla.testing import Broker
 from tests.spark.pipelines.jobs import read
+from tests.spark.pipelines.schema_registry import SchemaRegistry
 from tests.spark.quick_jvm import QUICK_SPARK
 from tests.spark.standalone_cluster import (
     DEADLINE_S,
@@ -32,6 +36,21 @@ name: copy
 sources: {orders: {topic: orders, format: string, options: {maxOffsetsPerTrigger: 20}}}
 sinks: [{name: traces, from: orders, topic: {name: traces, value: value}}]
 """
+
+
+PRICED = """
+name: priced
+sources:
+  orders: {{topic: orders, format: string}}
+  prices: {{database: "sqlite://{prices}", table: prices, schema: "item STRING, price INT"}}
+steps:
+  - {{name: priced, sql: "SELECT value AS item, price FROM orders JOIN prices ON item = value"}}
+sinks:
+  - name: traces
+    from: priced
+    topic: {{name: traces, value: {{format: avro, registry: "{registry}"}}}}
+"""
+"""Its tasks ask a database and a schema registry."""
 
 
 @pytest.fixture
@@ -115,20 +134,22 @@ def _children(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_executors_without_ottla_get_it_by_an_archive(servers: str, tmp_path: Path) -> None:
-    """`spark-submit` to workers whose Python has nothing of Ottla, and that share no folder with
-    the driver."""
+    """`spark-submit` to workers whose Python has nothing of Ottla, nor the driver of a database or
+    the client of a registry, and that share no folder with the driver."""
     plain = Path("/usr/bin/python3")
     if not plain.exists() or _version(plain) != sys.version_info[:2]:
         pytest.skip(f"no {plain} of version {sys.version_info.major}.{sys.version_info.minor}")
     archive = tmp_path / "env.tar"
     environment_archive.pack(archive)
     settings = {**QUICK_SPARK, **environment_archive.settings(archive)}
-    path = tmp_path / "copy.yaml"
-    path.write_text(COPY + f"bootstrap: {servers}\ncheckpoint: {tmp_path / 'checkpoint'}\n")
+    path = tmp_path / "priced.yaml"
     home = Path(sys.executable).parent
     program = Path(__file__).with_name("submitted_pipeline.py")
     other = {"PATH": "/usr/bin:/bin", "PYTHONPATH": ""}
-    with standalone_cluster(tmp_path, other) as cluster:
+    with SchemaRegistry() as registry, standalone_cluster(tmp_path, other) as cluster:
+        text = PRICED.format(prices=_prices(tmp_path), registry=registry.url)
+        text += f"bootstrap: {servers}\ncheckpoint: {tmp_path / 'checkpoint'}\n"
+        path.write_text(text)
         command = [str(home / "spark-submit"), "--master", cluster.url]
         for name, text in settings.items():
             command += ["--conf", f"{name}={text}"]
@@ -145,7 +166,20 @@ def test_executors_without_ottla_get_it_by_an_archive(servers: str, tmp_path: Pa
         assert said["python"] == str(plain)
         assert Path(said["ottla"]).is_relative_to(cluster.work)
         assert said["rows"] == str(RECORDS)
-    assert len(read(servers, "traces")) == RECORDS
+        assert len(registry.versions("traces-value")) == 1
+    found = [one.value or b"" for one in read(servers, "traces")]
+    assert len(found) == RECORDS
+    assert all(value[0] == 0 for value in found), "the number of a schema is in front"
+
+
+def _prices(folder: Path) -> Path:
+    """A database with a price for each order."""
+    path = folder / "prices.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE prices (item TEXT, price INTEGER)")
+        rows = [(str(number), number) for number in range(RECORDS)]
+        database.executemany("INSERT INTO prices VALUES (?, ?)", rows)
+    return path
 
 
 def _version(python: Path) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ from ottla.cli.console import Table, patience, show
 from ottla.cli.options import AsJson
 from ottla.cli.pipeline.options import PipelineFile, Profile, Sets
 from ottla.model.errors import UserError
-from ottla.spark.pipelines import environment_archive, templates
+from ottla.spark.pipelines import templates
+from ottla.spark.pipelines.executors import environment_archive
 from ottla.spark.pipelines.trial.check import run_tests
 from ottla.spark.pipelines.yaml_file import json_schema, open_pipeline
 
@@ -57,15 +58,24 @@ def new(
 
 def pack(
     to: Annotated[Path, typer.Argument(metavar="FILE.tar", help="Write to this file.")],
+    *,
+    more: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="PACKAGE",
+            help="Add a package that Python steps import, and its dependencies; repeatable.",
+        ),
+    ] = None,
 ) -> int:
     """Write what Spark's executors need of Ottla into an archive.
 
     Examples:
       ottla pipeline pack ottla-env.tar
-      ottla pipeline pack ottla-env.tar.gz
+      ottla pipeline pack ottla-env.tar.gz --with scikit-learn
     """
     with patience("packing"):
-        names = environment_archive.pack(to)
+        names = environment_archive.pack(to, more or ())
     print(f"{to}: {len(names)} packages, {to.stat().st_size / 1e6:,.0f} MB")
     return 0
 

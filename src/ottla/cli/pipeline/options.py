@@ -12,7 +12,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from ottla.spark.pipelines import environment_archive
+from ottla.spark.pipelines.executors import environment_archive
 from ottla.spark.pipelines.file_values import masked_errors
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.variables import mask
@@ -35,9 +35,12 @@ Archive = Annotated[
 
 
 def with_archive(pipeline: Pipeline, archive: Path | None) -> Pipeline:
-    """The pipeline whose executors get the archive."""
+    """The pipeline whose executors get the archive; UserError if it lacks what tasks need."""
     if archive is None:
         return pipeline
+    from ottla.spark.pipelines.executors.task_packages import task_packages
+
+    environment_archive.check(archive, task_packages(pipeline))
     return replace(pipeline, spark={**environment_archive.settings(archive), **pipeline.spark})
 
 

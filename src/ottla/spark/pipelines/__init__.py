@@ -19,7 +19,7 @@
 - `sinks`        which sinks share a query, and how such a query writes
 - `lake`         tables in a lake, without a jar: Delta or Iceberg
 - `session`      the Spark session a pipeline runs in, and the `java` it runs on
-- `environment_archive` what executors need of Ottla, as one archive
+- `executors` what executors on other machines need of Ottla, as one archive
 - `preflight`    what would stop a pipeline when it starts: topics, paths
 - `checkpoint_owner` which pipeline a folder of checkpoints belongs to
 - `runner`       runs a pipeline: the function `run`
