@@ -161,11 +161,15 @@ def untyped(modules: Sequence[Module]) -> Iterator[Fault]:
 
 def borrowed_helpers(module: Module) -> Iterator[Fault]:
     """What two tests need is in a helper module, named by the noun it provides."""
-    for node in module.of(ast.ImportFrom):
-        assert isinstance(node, ast.ImportFrom)
-        if any(part.startswith("test_") for part in (node.module or "").split(".")):
-            text = f"imports from {node.module}: move the helper into a module of its own"
-            yield Fault(module.path, node.lineno, "borrowed-helper", text)
+    for node in module.of(ast.Import, ast.ImportFrom):
+        assert isinstance(node, ast.Import | ast.ImportFrom)
+        imported = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):  # `from tests.log import test_a` imports a module too
+            imported = [f"{node.module or ''}.{name}" for name in imported]
+        for name in imported:
+            if any(part.startswith("test_") for part in name.split(".")):
+                text = f"imports {name}: move the helper into a module of its own"
+                yield Fault(module.path, node.lineno, "borrowed-helper", text)
 
 
 def dialect(module: Module) -> Iterator[Fault]:

@@ -17,6 +17,7 @@ from ottla.model.errors import UserError
 from ottla.store import paths
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import LogDirsNode
+from ottla.store.port import StoreUnavailable
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.manual_time import ManualClock
 
@@ -34,7 +35,7 @@ class Machine:
     async def start(self, *dirs: str, **settings: str) -> BrokerIdentity:
         self.seed += 1
         self.disk.kill()
-        store = MemoryStore(self.ensemble)
+        self.store = store = MemoryStore(self.ensemble)
         await store.start()
         named = {name.replace("_", "."): value for name, value in settings.items()}
         directories = LogDirectories(
@@ -42,7 +43,7 @@ class Machine:
         )
         directories.open()
         return await identify(
-            MetadataStoreChoice(store, "memory"),
+            MetadataStoreChoice(store, "memory", "it was lost"),
             directories,
             DynamicConfig(named),
             Random(self.seed),
@@ -113,11 +114,28 @@ async def test_data_without_its_metadata_stops_the_start_unless_accepted(
     machine = Machine()
     first = await machine.start()
     machine.ensemble = Ensemble()
-    with pytest.raises(UserError, match="has no metadata of that cluster"):
+    with pytest.raises(UserError, match="has no metadata of that cluster: it was lost;"):
         await machine.start()
     again = await machine.start(log_dirs_accept_missing="true")
     assert again.cluster_id == first.cluster_id
     assert "because of log.dirs.accept.missing=true" in caplog.text
+
+
+async def test_a_broker_that_runs_opens_no_session_with_a_store_that_lost_its_data() -> None:
+    machine = Machine()
+    await machine.start()
+    store, ensemble = machine.store, machine.ensemble
+    node = await store.get(paths.CLUSTER_ID)
+    assert node is not None
+    await store.delete(paths.CLUSTER_ID)
+    ensemble.expire(store)
+    with pytest.raises(StoreUnavailable, match="the metadata store lost its data"):
+        await store.start()
+    restored = MemoryStore(ensemble)
+    await restored.start()
+    await restored.create(paths.CLUSTER_ID, node.data)
+    await store.start()
+    assert await store.get(paths.CLUSTER_ID) is not None
 
 
 async def test_a_directory_that_was_wiped_or_is_missing_stops_the_start_unless_accepted() -> None:

@@ -37,10 +37,13 @@ def test_one_node_keeps_them_in_its_first_directory_and_a_cluster_on_zookeeper()
     here = environment()
     directories = LogDirectories([Path("/a"), Path("/b")], here.disk, here.clock, here.dice)
     directories.open()
-    assert choose_store(BrokerConfig(), directories, here) == MetadataStoreChoice(NODE, "/a")
-    assert choose_store(ON_ZOOKEEPER, directories, here) == MetadataStoreChoice(
-        CLUSTER, "ZooKeeper at zk1:2181,zk2:2181/ottla"
-    )
+    embedded = choose_store(BrokerConfig(), directories, here)
+    assert embedded[:2] == (NODE, "/a")
+    assert "then set zookeeper.connect" in embedded.why_empty
+    joined = choose_store(ON_ZOOKEEPER, directories, here)
+    assert joined[:2] == (CLUSTER, "ZooKeeper at zk1:2181,zk2:2181/ottla")
+    command = "ottla metadata import FILE --to zookeeper://zk1:2181,zk2:2181/ottla"
+    assert command in joined.why_empty
     directories.release()
 
 
@@ -51,7 +54,7 @@ async def test_a_store_that_cannot_be_opened_is_named() -> None:
 
     silent: Store = Silent(Ensemble())
     with pytest.raises(UserError, match="metadata store unavailable: over there: no reply"):
-        await open_store(MetadataStoreChoice(silent, "over there"))
+        await open_store(MetadataStoreChoice(silent, "over there", ""))
 
 
 class Blinking:

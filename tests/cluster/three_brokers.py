@@ -109,20 +109,14 @@ class ThreeBrokers:
             for broker in self.brokers.values():
                 broker.listeners = [f"SASL_SSL://{broker.address}"]
         self._stack = ExitStack()
-        self._zookeeper = KazooClient(
-            hosts=ensemble.address,
-            timeout=4.0,
-            connection_retry=RETRY,
-            command_retry={**RETRY, "deadline": RECOVERY_S},
-        )
+        self._zookeeper = self._new_session()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.callback(self.ensemble.restore)
             stack.enter_context(self.proxies)
             self._zookeeper.start(30)
-            stack.callback(self._zookeeper.close)
-            stack.callback(self._zookeeper.stop)
+            stack.callback(self._end_session)
             self._route()
             if self.security is not None:
                 self.security.add_users(f"{self.ensemble.address}{self.path}")
@@ -142,6 +136,27 @@ class ThreeBrokers:
         if kind is not None:
             print(self.describe_if_possible(), file=sys.stderr)
         self._stack.close()
+
+    def look_again(self) -> None:
+        """With a new session: ZooKeeper refuses one that has seen later transactions than it has.
+
+        For an ensemble that lost its data.
+        """
+        self._end_session()
+        self._zookeeper = self._new_session()
+        self._zookeeper.start(30)
+
+    def _new_session(self) -> KazooClient:
+        return KazooClient(
+            hosts=self.ensemble.address,
+            timeout=4.0,
+            connection_retry=RETRY,
+            command_retry={**RETRY, "deadline": RECOVERY_S},
+        )
+
+    def _end_session(self) -> None:
+        self._zookeeper.stop()
+        self._zookeeper.close()
 
     def _route(self) -> None:
         for id, broker in self.brokers.items():

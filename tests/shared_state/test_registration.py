@@ -193,7 +193,8 @@ async def test_of_brokers_that_must_be_alone_never_two_stay() -> None:
     assert [await one.register()] == epochs
     with pytest.raises(
         RegistrationError,
-        match="broker 1 is already registered in the metadata store of broker 2",
+        match="broker 1 is already registered in the embedded metadata store of broker 2, which "
+        r"serves a single broker; .* set zookeeper\.connect on every broker",
     ):
         await Registration(second, LoopClock(), BrokerId(2), alone=True).register()
     assert await second.children(paths.BROKER_IDS) == ["1"]

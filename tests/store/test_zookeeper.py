@@ -165,6 +165,37 @@ async def test_an_expired_session_loses_its_ephemerals_and_its_word(server: Serv
 
 
 @pytest.mark.real_loop
+async def test_a_tree_that_was_lost_is_unavailable_until_it_is_restored(server: Server) -> None:
+    where = f"{server.address}/tree{next(_number)}"
+    store, operator = (
+        ZooKeeperStore(where, session_timeout_ms=SESSION_MS, connection_timeout_ms=ms)
+        for ms in (3_000, 20_000)
+    )
+    heard = Heard()
+    store.on_session(heard)
+    await store.start()
+    await operator.start()
+    await operator.create("/id", b"ours")
+    store.require_node("/id", b"ours")
+    for lost in (None, b"another"):
+        await operator.delete("/id")
+        if lost is not None:
+            await operator.create("/id", lost)
+        await asyncio.to_thread(server.end_session, store._client.client_id)
+        await heard.until(Session.EXPIRED)
+        with pytest.raises(StoreUnavailable, match="ZooKeeper lost its data: /id of this cluster"):
+            await store.start()
+        with pytest.raises(SessionExpired):
+            await store.get("/id")
+        await (operator.create if lost is None else operator.set)("/id", b"ours")
+        await store.start()
+        await heard.until(Session.CONNECTED)
+        assert await store.get("/id") is not None
+    await store.close()
+    await operator.close()
+
+
+@pytest.mark.real_loop
 async def test_without_contact_calls_are_refused_at_once_and_the_session_goes_on(
     server: Server,
 ) -> None:

@@ -32,6 +32,7 @@ class Server:
         self, folder: Path, jars: Path, port: int, more: str = "", options: Sequence[str] = ()
     ) -> None:
         self.port = port
+        self._folder = folder
         self._jars = jars
         self._options = options
         self._config = folder / "zoo.cfg"
@@ -61,6 +62,13 @@ class Server:
 
     def start_again(self) -> None:
         self.process = self._started()
+
+    def lose_data(self) -> None:
+        """Kill it, delete everything it stored, and start it again."""
+        self.kill()
+        shutil.rmtree(self._folder / "version-2")
+        self.start_again()
+        self.wait_until_it_serves()
 
     def wait_until_it_serves(self) -> None:
         """Alone, or as a member of a quorum."""

@@ -45,8 +45,19 @@ def test_the_uses_of_any_may_only_become_fewer() -> None:
     assert [fault.rule for fault in tidy_names.untyped(both)] == ["any"]
 
 
-def test_helpers_are_not_imported_from_tests() -> None:
-    borrowed = Module("tests/log/test_a.py", "from tests.log.test_b import helper")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tests.log.test_b import helper",
+        "from tests.log import partition_files, test_b",
+        "from tests.log import test_b as others",
+        "from . import test_b",
+        "import tests.log.test_b",
+        "import tests.log.test_b as others",
+    ],
+)
+def test_helpers_are_not_imported_from_tests(line: str) -> None:
+    borrowed = Module("tests/log/test_a.py", line)
     assert [fault.rule for fault in tidy_names.borrowed_helpers(borrowed)] == ["borrowed-helper"]
     owned = Module("tests/log/test_a.py", "from tests.log.partition_files import helper")
     assert not list(tidy_names.borrowed_helpers(owned))

@@ -56,9 +56,10 @@ async def identify(
     default = None if config.broker_id < 0 else BrokerId(config.broker_id)
     stored = directories.identity(default if "broker.id" in dynamic.static else None)
     if stored.cluster_id is not None and await store.get(paths.CLUSTER_ID) is None:
-        _check_missing_store(directories, store_choice.where, stored.cluster_id, accepts)
+        _check_missing_store(directories, store_choice, stored.cluster_id, accepts)
     cluster_id = await create_root_nodes(store, stored.cluster_id, dice)
     check_cluster(stored, cluster_id)
+    await _require_cluster(store)
     broker_id = default if stored.broker_id is None else stored.broker_id
     if broker_id is None:
         broker_id = await generate_broker_id(store, config.reserved_broker_max_id)
@@ -82,8 +83,15 @@ async def identify(
     return BrokerIdentity(broker_id, cluster_id)
 
 
+async def _require_cluster(store: Store) -> None:
+    """A broker that runs must not join an empty store either, whatever became of its data."""
+    node = await store.get(paths.CLUSTER_ID)
+    if node is not None:
+        store.require_node(paths.CLUSTER_ID, node.data)
+
+
 def _check_missing_store(
-    directories: LogDirectories, where: str, cluster_id: str, accepts: bool
+    directories: LogDirectories, choice: MetadataStoreChoice, cluster_id: str, accepts: bool
 ) -> None:
     """The directories belong to a cluster that the metadata store does not know."""
     with_data = ", ".join(
@@ -91,13 +99,11 @@ def _check_missing_store(
     )
     problem = (
         f"log.dirs: {with_data} has data of cluster {cluster_id}, "
-        f"but {where} has no metadata of that cluster"
+        f"but {choice.where} has no metadata of that cluster"
     )
     if not accepts:
         raise UserError(
-            f"{problem}: the disk was wiped or replaced, the order of log.dirs has changed, or "
-            "Apache Kafka wrote the data (then run ottla adopt); to start without the topics in "
-            f"it set {ACCEPT_MISSING}"
+            f"{problem}: {choice.why_empty}; to start without the topics in it set {ACCEPT_MISSING}"
         )
     log.warning("%s; starting without its topics because of %s", problem, ACCEPT_MISSING)
 

@@ -31,6 +31,8 @@ class MetadataStoreChoice(NamedTuple):
     store: Store
     where: str
     """The location, for messages."""
+    why_empty: str
+    """Why it may lack the metadata of a broker that has run before, and what to do."""
 
 
 def choose_store(
@@ -38,9 +40,20 @@ def choose_store(
 ) -> MetadataStoreChoice:
     connect = config.zookeeper_connect
     if connect is not None:
-        return MetadataStoreChoice(environment.join_store(config), f"ZooKeeper at {connect}")
+        why_empty = (
+            "it lost its data, or zookeeper.connect names another ensemble or path; restore the "
+            f"last export (ottla metadata import FILE --to zookeeper://{connect}), or correct "
+            "zookeeper.connect"
+        )
+        store = environment.join_store(config)
+        return MetadataStoreChoice(store, f"ZooKeeper at {connect}", why_empty)
     first = _first_directory(directories)
-    return MetadataStoreChoice(environment.open_store(first), str(first))
+    why_empty = (
+        "the disk was wiped or replaced, the order of log.dirs has changed, the metadata were "
+        "moved to ZooKeeper (then set zookeeper.connect), or Apache Kafka wrote the data (then run "
+        "ottla adopt)"
+    )
+    return MetadataStoreChoice(environment.open_store(first), str(first), why_empty)
 
 
 async def open_store(choice: MetadataStoreChoice) -> None:

@@ -174,9 +174,10 @@ class Registration:
         others = [id for id in await self._store.children(paths.BROKER_IDS) if id != self._name]
         if others:
             raise RegistrationError(
-                f"broker {others[0]} is already registered in the metadata store of broker "
-                f"{self._name}: clusters of several brokers are not supported; give each broker a "
-                "zookeeper.connect path of its own"
+                f"broker {others[0]} is already registered in the embedded metadata store of "
+                f"broker {self._name}, which serves a single broker; for a cluster move the "
+                "metadata to ZooKeeper (ottla metadata move) and set zookeeper.connect on every "
+                "broker"
             )
 
     @property

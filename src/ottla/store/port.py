@@ -154,6 +154,13 @@ class Store(Protocol):
         StoreUnavailable if the store cannot be reached for a while; `start` may be called again.
         """
 
+    def require_node(self, path: str, data: bytes) -> None:
+        """From now on open sessions only with a tree that has this node: `start` waits for it.
+
+        Without it the store lost its data, and nothing may be read or written until it is restored.
+        A store whose sessions do not expire has nothing to do.
+        """
+
     async def close(self) -> None:
         """End the session; its ephemeral nodes are deleted."""
 

@@ -82,6 +82,8 @@ _STATES: Final = {
 _SILENCE: Final = 2 / 3
 """The share of the session timeout for which a server may have been silent when kazoo reports
 SUSPENDED; what is left until the session may have expired is `1 - _SILENCE` of it."""
+_RESTORE_S: Final = 0.5
+"""Between two looks at a tree that lost its data."""
 _CLOSE_S: Final = 1.0
 """How long a failed start waits for kazoo's threads to end."""
 _RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
@@ -117,6 +119,9 @@ class ZooKeeperStore(Store):
         self._overdue: asyncio.TimerHandle | None = None
         self._login_failed = False
         """kazoo has given up, for that reason; set on a thread of its own."""
+        self._required: tuple[str, bytes] | None = None
+        self._lost: str | None = None
+        """The required node, if ZooKeeper answers and does not have it."""
 
     @property
     def sessions(self) -> Sequence[int]:
@@ -129,14 +134,21 @@ class ZooKeeperStore(Store):
         elif self._login_failed:
             self._login_failed = False
             await asyncio.to_thread(self._restart_client)
+        is_restored = self._required is None
         try:
             async with asyncio.timeout(self._connect_s):
                 await self._connected.wait()
+                while not is_restored:
+                    is_restored = await self._has_required_node()
+                    await (self._connected.wait() if is_restored else asyncio.sleep(_RESTORE_S))
         except TimeoutError as error:
             raise self._no_reply() from error
         if self._state is Session.EXPIRED:
             self._sessions.append(self._client.client_id[0])
             self._set_state(Session.CONNECTED)
+
+    def require_node(self, path: str, data: bytes) -> None:
+        self._required = path, data
 
     async def close(self) -> None:
         self._state = Session.EXPIRED
@@ -211,6 +223,19 @@ class ZooKeeperStore(Store):
                 await _reply(self._client.create_async(path, acl=acl), path)
         self._client.chroot = self._chroot
 
+    async def _has_required_node(self) -> bool:
+        """Called before the session is usable, so it asks kazoo itself."""
+        assert self._required is not None
+        path, data = self._required
+        try:
+            found, _ = await _reply(self._client.get_async(path), path)
+        except NoNode:
+            found = b""
+        except (StoreUnavailable, StoreError):
+            return False
+        self._lost = None if found == data else path
+        return self._lost is None
+
     def _add(self, transaction: TransactionRequest, op: Op) -> None:
         match op:
             case Create():
@@ -243,6 +268,9 @@ class ZooKeeperStore(Store):
             return StoreUnavailable(
                 errno.EACCES, f"ZooKeeper refused the login of {self._security.login.user}"
             )
+        if self._lost is not None and self._connected.is_set():
+            reason = f"{self._lost} of this cluster is missing: restore the metadata from an export"
+            return StoreUnavailable(errno.ENODATA, f"ZooKeeper lost its data: {reason}")
         reason = "" if self._handler.failure is None else f": {self._handler.failure}"
         return StoreUnavailable(errno.ETIMEDOUT, f"no reply within {self._connect_s:g} s{reason}")
 

@@ -269,6 +269,22 @@ def test_an_internal_topic_made_while_brokers_were_down_is_named_with_what_gives
     assert examined(internal(copies), AVAILABILITY) == [first]
 
 
+@pytest.mark.parametrize(("least", "copies", "named"), [(1, 3, "2"), (1, 1, None), (2, 3, None)])
+def test_a_transaction_log_that_kept_the_minimum_of_its_first_replicas_is_named(
+    least: int, copies: int, named: str | None
+) -> None:
+    name = "__transaction_state"
+    partition = Partition(0, 0, 0, tuple(range(copies)), tuple(range(copies)), ())
+    grown = Facts(
+        ClusterInfo("c", 0, BROKERS),
+        [Topic(name, None, True, (partition,))],
+        topic_configs={name: setting("min.insync.replicas", str(least))},
+        broker_configs={one.id: setting("transaction.state.log.min.isr", "2") for one in BROKERS},
+    )
+    commands = [f"ottla configs set topic min.insync.replicas={named} --name {name}"]
+    assert [one.do for one in examined(grown, AVAILABILITY)] == (commands if named else [])
+
+
 def test_an_internal_topic_with_as_many_replicas_as_brokers_is_no_finding() -> None:
     assert examined(internal(2, brokers=2), AVAILABILITY) == []
     assert examined(internal(3), ALL) == []

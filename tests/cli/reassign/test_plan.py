@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import ottla
 from tests.cli.ottla_program import Run
 
 
@@ -12,6 +13,20 @@ def test_a_plan_names_every_partition(run: Run, topic: str) -> None:
     assert run("reassign", "plan", topic).json == wanted
     assert run("reassign", "plan", topic, "--current").json == wanted
     assert run("reassign", "plan", topic, "--brokers", "5").json["partitions"][0]["replicas"] == [5]
+
+
+@pytest.mark.spec("TOOL-16")
+def test_a_plan_of_all_topics_has_the_internal_ones_too(
+    run: Run, topic: str, admin: ottla.Admin
+) -> None:
+    run("groups", "reset-offsets", "planned", "--topic", topic, "--to", "earliest", "--execute")
+    described = admin.describe_topics(admin.list_topics(internal=True)).all()
+    partitions = {(name, one.index) for name in described for one in described[name].partitions}
+    assert ("__consumer_offsets", 0) in partitions
+    planned = run("reassign", "plan", "--all").json["partitions"]
+    assert {(row["topic"], row["partition"]) for row in planned} == partitions
+    run("reassign", "plan").failed(2, "expected the names of topics, or --all")
+    run("reassign", "plan", topic, "--all").failed(2, "expected the names of topics, or --all")
 
 
 def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:

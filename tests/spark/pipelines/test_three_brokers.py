@@ -13,7 +13,8 @@ from ottla.client.admin import NewTopic
 from ottla.spark.pipelines import templates
 from ottla.testing import Broker
 from tests.cluster.three_brokers import ThreeBrokers
-from tests.spark.pipelines import test_jobs, test_later
+from tests.spark.pipelines import template_checks
+from tests.spark.pipelines.delayed_delivery import FEW, delay, retry
 from tests.spark.pipelines.jobs import Sent, Stage, headers, read
 from tests.store.zookeeper_server import Ensemble, zookeeper_ensemble
 
@@ -57,18 +58,16 @@ def mirror(stage: Stage) -> None:
 
 
 JOBS: dict[str, Callable[[Stage], None]] = {
-    "audit": test_jobs.test_audit_finds_the_one_record_that_was_lost,
-    "compact": test_jobs.test_compact_keeps_the_latest_value_of_every_key,
-    "delay": test_later.test_delay_delivers_in_order_and_never_before_the_time,
-    "land": test_jobs.test_land_has_every_record_once_with_its_place_however_often_a_batch_runs,
+    "audit": template_checks.audit,
+    "compact": template_checks.compact,
+    "delay": lambda stage: delay(stage, FEW),
+    "land": template_checks.land,
     "mirror": mirror,
-    "retry": test_later.test_retry_gives_back_later_each_time_and_at_last_gives_up,
-    "route": (
-        test_jobs.test_route_obeys_headers_then_predicates_and_what_it_cannot_read_can_be_replayed
-    ),
-    "trace": test_jobs.test_trace_tells_of_every_record_where_and_when,
-    "ttl": test_jobs.test_ttl_passes_on_what_is_still_alive,
-    "views": test_jobs.test_views_cleans_counts_and_keeps_sessions,
+    "retry": lambda stage: retry(stage, FEW),
+    "route": template_checks.route,
+    "trace": template_checks.trace,
+    "ttl": template_checks.ttl,
+    "views": template_checks.views,
 }
 QUICK = ("route",)
 """A topic in, several out, dead letters and their replay: it runs every time."""

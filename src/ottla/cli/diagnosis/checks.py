@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ottla.cli.diagnosis.facts import Facts
 from ottla.client.admin import Partition, Topic
+from ottla.model.ids import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 NEARLY_FULL: Final = 0.1
 NAMED_MAX: Final = 5
@@ -26,8 +27,8 @@ STORED_MIN: Final = GIB
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
 INTERNAL_COPIES: Final = {
-    "__consumer_offsets": "offsets.topic.replication.factor",
-    "__transaction_state": "transaction.state.log.replication.factor",
+    CONSUMER_OFFSETS: "offsets.topic.replication.factor",
+    TRANSACTION_STATE: "transaction.state.log.replication.factor",
 }
 """Internal topics, and the setting that says how many replicas they should have."""
 
@@ -189,6 +190,24 @@ def internal_copies(facts: Facts) -> Iterator[Finding]:
                 f"has {replicas}, though {setting}={wanted}: it was created while fewer brokers "
                 "were up",
                 _how_to_copy(topic, possible),
+            )
+
+
+def low_internal_min_isr(facts: Facts) -> Iterator[Finding]:
+    """The topic keeps the minimum that suited the replicas with which it was created."""
+    wanted = _of_brokers(facts, "transaction.state.log.min.isr")
+    for topic in facts.topics:
+        least = _number(facts, topic, MIN_ISR)
+        if topic.name != TRANSACTION_STATE or wanted is None or least is None:
+            continue
+        possible = min(wanted, topic.replication_factor)
+        if least < possible:
+            yield Finding(
+                Severity.WARN,
+                topic.name,
+                f"{MIN_ISR}={least}, though transaction.state.log.min.isr={wanted}: it was created "
+                "with fewer replicas",
+                f"ottla configs set topic {MIN_ISR}={possible} --name {topic.name}",
             )
 
 
@@ -394,6 +413,7 @@ AVAILABILITY: Final[tuple[Check, ...]] = (
     below_min_isr,
     under_replicated,
     internal_copies,
+    low_internal_min_isr,
     disks,
 )
 ALL: Final[tuple[Check, ...]] = (

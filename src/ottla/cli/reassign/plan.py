@@ -16,12 +16,15 @@ from ottla.model.errors import UserError
 
 def plan(
     topics: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="TOPIC", help="Name the topics to move.", autocompletion=topic_names
         ),
-    ],
+    ] = None,
     *,
+    every: Annotated[
+        bool, typer.Option("--all", help="Move all topics, internal ones too.")
+    ] = False,
     brokers: Annotated[
         str | None, typer.Option(metavar="ID,...", help="Move to these brokers; default: all.")
     ] = None,
@@ -45,10 +48,14 @@ def plan(
     Examples:
       ottla reassign plan orders --current > before.json
       ottla reassign plan orders clicks --brokers 0
+      ottla reassign plan --all --replication-factor 3
     """
+    if every == bool(topics):
+        raise UserError("expected the names of topics, or --all")
     ids = None if brokers is None else _ids(brokers)
     with admin_connection(bootstrap) as admin:
-        described = list(admin.describe_topics(topics).all().values())
+        names = admin.list_topics(internal=True) if every else topics or []
+        described = list(admin.describe_topics(names).all().values())
         if ids is None:
             ids = [broker.id for broker in admin.describe_cluster().brokers]
     print(as_json(current(described) if now else proposed(described, ids, replication_factor)))
