@@ -1,7 +1,7 @@
 """Options of Kafka's commands with values that are missing, odd or do not go together.
 
-Whatever is on the command line, a command ends with 0 or 1 and never with a traceback; where Kafka's
-tool refuses it before it asks a broker, ours does so in the same words.
+Whatever is on the command line, a command ends with 0 or 1 and never with a traceback; where
+Kafka's tool refuses it before it asks a broker, ours does so in the same words.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -24,6 +25,7 @@ CONFIGS, TOPICS, GROUPS, ACLS = (
     "kafka-acls",
 )
 CONSUMER, PRODUCER = "kafka-console-consumer", "kafka-console-producer"
+ODD_FILES: Final = ("/bin/sh", "/dev/null", "/dev")
 SLOW: Final = ((CONSUMER, "group"),)  # each name is a group to join
 TARGET: Final = ("--bootstrap-server", "--zookeeper", "--broker-list")
 ODD: Final = (
@@ -75,6 +77,7 @@ def odd_commands() -> Iterator[tuple[str, list[str]]]:
         for command in commands:
             for action in options_of(tool):
                 texts = ODD[:1] if (tool, action.dest) in SLOW else ODD
+                texts += ODD_FILES if action.type is Path else ()
                 values = [[]] if action.nargs == 0 else [[], *([text] for text in texts)]
                 for value in values:
                     yield tool, [*command.split(), action.option_strings[-1], *value]
