@@ -227,16 +227,29 @@ def tell(number, handler):
     return before
 
 _signal.signal = tell
-sys.argv = ["ottla", *sys.argv[1:]]
-runpy.run_module("ottla", run_name="__main__", alter_sys=True)
+module = sys.argv[1]
+sys.argv = [module, *sys.argv[2:]]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
+KAFKA_COMMANDS = "ottla.cli.kafka.main"
+NOWHERE = ["--bootstrap-server", "127.0.0.1:1"]
 
 
-@pytest.mark.parametrize("words", [["topics", "list"], ["produce", "orders"], ["serve"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ottla", "topics", "list"],
+        ["ottla", "produce", "orders"],
+        ["ottla", "serve"],
+        [KAFKA_COMMANDS, "kafka-topics.sh", "--list", *NOWHERE],
+        [KAFKA_COMMANDS, "kafka-console-producer.sh", "--topic", "orders", *NOWHERE],
+    ],
+    ids=" ".join,
+)
 def test_ctrl_c_in_the_first_tenth_of_a_second_shows_no_traceback(
     words: list[str], tmp_path: Path
 ) -> None:
-    """From the moment on in which `python -m ottla` has set what SIGINT does."""
+    """From the moment on in which `python -m` has set what SIGINT does."""
 
     def as_a_shell_starts_it() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)

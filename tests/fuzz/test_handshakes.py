@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import random
 import socket
 import ssl
 import time
-import tracemalloc
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +26,7 @@ from ottla.security.tls.authority import Issued
 from ottla.security.tls.contexts import ServerTls
 from tests.fakes.certificates import certificates, client_context, pem, server_tls, trust
 from tests.fakes.transport import MemoryTransport
+from tests.fuzz.growth import no_growth
 from tests.fuzz.mutations import MUTATIONS, reversion
 from tests.net.loopback import serving, until
 from tests.net.rig import Rig
@@ -198,31 +197,19 @@ async def test_no_damaged_handshake_lets_anybody_in_fails_inside_or_leaves_anyth
     attack = Attack(tmp_path, SEED)
     for _ in range(count // 3):
         await attack.one()
-    tasks = len(asyncio.all_tasks())
-    before = held_bytes()
-    try:
+    with no_growth(GROWTH_MAX_BYTES):
         for _ in range(count - count // 3):
             await attack.one()
-        grown = held_bytes() - before
-    finally:
-        tracemalloc.stop()
     assert failures == []
     assert attack.answered == 0
     assert not attack.rig.network.live
-    assert len(asyncio.all_tasks()) == tasks
-    assert grown < GROWTH_MAX_BYTES, f"{grown} bytes stayed"
-
-
-def held_bytes() -> int:
-    if not tracemalloc.is_tracing():
-        tracemalloc.start()
-    gc.collect()
-    return tracemalloc.get_traced_memory()[0]
 
 
 @pytest.mark.spec("SEC-01")
 @pytest.mark.real_loop
-@pytest.mark.parametrize("count", [150, pytest.param(5_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [150, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(3_600)])]
+)
 async def test_damaged_handshakes_over_sockets_leave_no_socket_thread_or_task(
     count: int, tmp_path: Path
 ) -> None:
@@ -236,14 +223,16 @@ async def test_damaged_handshakes_over_sockets_leave_no_socket_thread_or_task(
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     async with serving(answer, tls=hostile_to()) as served:
-        await _attack(served.port, HostileClient(contexts[0], dice), dice)
-        before, tasks = open_files(), len(asyncio.all_tasks())
-        for _ in range(count):
-            await _attack(served.port, HostileClient(dice.choice(contexts), dice), dice)
-        async with asyncio.timeout(HANDSHAKE_MAX_MS / 1e3 + 5):
-            await until(lambda: served.listener.connection_count == 0)
-        assert open_files() <= before
-        assert len(asyncio.all_tasks()) == tasks
+
+        async def attack(times: int) -> None:
+            for _ in range(times):
+                await _attack(served.port, HostileClient(dice.choice(contexts), dice), dice)
+            async with asyncio.timeout(HANDSHAKE_MAX_MS / 1e3 + 5):
+                await until(lambda: served.listener.connection_count == 0)
+
+        await attack(count // 3)
+        with no_growth(GROWTH_MAX_BYTES):
+            await attack(count - count // 3)
     assert answered == []
     assert failures == []
 
@@ -270,7 +259,3 @@ async def _receive(connection: socket.socket) -> bytes:
         with contextlib.suppress(BlockingIOError):
             return connection.recv(1 << 16)
     return b""
-
-
-def open_files() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())

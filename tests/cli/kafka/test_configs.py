@@ -98,7 +98,7 @@ def test_mistakes_are_said_with_exit_code_1(run_kafka: Run, topic: str) -> None:
     bad = run_kafka(CONFIGS, "--alter", "--topic", topic, "--add-config", "retention.ms=soon")
     bad.failed(1, "Error while executing config command with args", "retention.ms")
     all_of_them = ("--alter", "--entity-type", "topics", "--add-config", "a=b")
-    run_kafka(CONFIGS, *all_of_them).failed(1, "an entity name")
+    run_kafka(CONFIGS, *all_of_them).failed(1, "An entity name must be specified")
     every_group = ("--alter", "--entity-type", "groups", "--entity-default", "--add-config", "a=b")
     run_kafka(CONFIGS, *every_group).failed(1, "An entity name must be specified", "groups")
     too_short = ("--alter", "--group", "g", "--add-config", "consumer.session.timeout.ms=1")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -144,6 +146,38 @@ def test_unsigned_tokens_are_accepted_only_by_an_explicit_setting() -> None:
 def test_keys_are_read_only_from_addresses_that_are_allowed(url: str, text: str) -> None:
     with pytest.raises(UserError, match=text):
         check_address("sasl.oauthbearer.jwks.endpoint.url", url, ["https://issuer/keys"])
+
+
+OFFERED = """
+import sys
+from ottla.model.errors import UserError
+from ottla.security.sasl.key_sets import KeySet
+from ottla.security.sasl.tokens import TokenChecker, TokenRules
+from tests.fakes.manual_time import ManualClock
+if sys.argv[1] == "missing":
+    sys.modules["jwt"] = None
+try:
+    TokenChecker(TokenRules(), KeySet("file:///nowhere"), ManualClock(0))
+except UserError as error:
+    print(error)
+print({"jwt", "cryptography"} <= sys.modules.keys())
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [
+        ("there", "True"),
+        ("missing", "OAUTHBEARER needs the package PyJWT: pip install 'ottla[security]'\nFalse"),
+    ],
+)
+def test_what_tokens_need_is_loaded_when_they_are_offered_not_by_the_first_login(
+    package: str, said: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OFFERED, package], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == said
 
 
 def test_a_refused_token_is_answered_with_its_status_then_with_failure() -> None:

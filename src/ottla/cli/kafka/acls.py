@@ -283,11 +283,7 @@ def _principals(texts: Iterable[str] | None) -> list[str]:
 
 def _check(parser: Arguments, options: Namespace) -> None:
     """Options that do not go together, in Kafka's words."""
-    for used, others in NOT_TOGETHER.items():
-        for other in others:
-            if getattr(options, used) and getattr(options, other):
-                names = [f'"[{option.replace("_", "-")}]"' for option in (used, other)]
-                parser.error(f"Option {names[0]} can't be used with option {names[1]}")
+    parser.not_together(options, NOT_TOGETHER)
     if options.principal and not options.list:
         parser.error("The --principal option is only available if --list is set")
     if options.producer and not options.topic:

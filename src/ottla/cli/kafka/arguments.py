@@ -9,7 +9,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -42,6 +42,10 @@ int16, int32, int64 = whole(16), whole(32), whole(64)
 
 class ToolError(Exception):
     """What Kafka's tool says on stdout when it did not succeed; exit code 1."""
+
+
+class UsageError(Exception):
+    """What Kafka's tool says, alone on stderr, of options that do not fit; exit code 1."""
 
 
 class Arguments(argparse.ArgumentParser):
@@ -77,6 +81,19 @@ class Arguments(argparse.ArgumentParser):
         if len(given) != 1:
             self.error(said)
         return given[0]
+
+    def not_together(self, options: argparse.Namespace, pairs: Mapping[str, Sequence[str]]) -> None:
+        """Refuse the options that a given one excludes, in Kafka's words."""
+        for used, others in pairs.items():
+            for other in others:
+                if is_given(options, used) and is_given(options, other):
+                    names = [f'"[{option.replace("_", "-")}]"' for option in (used, other)]
+                    self.error(f"Option {names[0]} can't be used with option {names[1]}")
+
+
+def is_given(options: argparse.Namespace, name: str) -> bool:
+    """Whether an option stands on the command line, also with an empty value."""
+    return getattr(options, name) not in (None, False)
 
 
 def properties(path: Path | None) -> dict[str, str]:

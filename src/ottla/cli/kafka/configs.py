@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
 from ottla.cli.connection import admin_connection
 from ottla.cli.kafka import quota_configs, user_configs
-from ottla.cli.kafka.arguments import Arguments, ToolError, properties
+from ottla.cli.kafka.arguments import Arguments, ToolError, UsageError, is_given, properties
 from ottla.cli.kafka.servers import bootstrap
 from ottla.client.admin import ConfigEntry, ConfigSource, Resource, ResourceKind
 from ottla.client.admin.sync import Admin
@@ -25,18 +27,34 @@ KINDS: Final = {
     "broker-loggers": ResourceKind.BROKER_LOGGER,
     "groups": ResourceKind.GROUP,
 }
-SHORT: Final = {
+FLAGS: Final = {
     "topic": "topics",
+    "client": "clients",
+    "user": "users",
     "broker": "brokers",
     "broker_logger": "broker-loggers",
+    "ip": "ips",
     "group": "groups",
 }
+"""Options that give a type and a name in one."""
+DEFAULT_FLAGS: Final = {
+    "client_defaults": "clients",
+    "user_defaults": "users",
+    "broker_defaults": "brokers",
+    "ip_defaults": "ips",
+}
+WITH_DEFAULTS: Final = ("users", "clients", "brokers", "ips")
+NUMBERED: Final = ("brokers", "broker-loggers")
 OWN: Final = {
     ResourceKind.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
     ResourceKind.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
     ResourceKind.BROKER_LOGGER: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
     ResourceKind.GROUP: ConfigSource.DYNAMIC_GROUP_CONFIG,
 }
+NO_CHANGE: Final = (
+    "At least one of --add-config, --add-config-file, or --delete-config must be specified with "
+    "--alter"
+)
 _PAIR: Final = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,\[]*)\s*(?:,|$)")
 
 
@@ -48,16 +66,15 @@ def run(arguments: Sequence[str]) -> int:
         ("describe", "alter"),
         "Command must include exactly one action: --describe, --alter",
     )
-    limited = _limited_entities(options)
-    kind, name = (None, None) if limited else _entity(parser, options)
+    parser.not_together(options, {"describe": ("add_config", "add_config_file", "delete_config")})
     try:
+        entities = _entities(options)
+        _check(action, entities, options)
         with admin_connection(bootstrap(options)) as admin:
-            if kind is None:
-                _limited(admin, action, limited, options)
-            elif action == "describe":
-                _describe(admin, kind, name, everything=options.all)
-            else:
-                _alter(admin, kind, name, options)
+            _do(admin, action, entities, options)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 1
     except (ToolError, KafkaError) as error:
         command_line = " ".join(_without_passwords(arguments))
         print(f"Error while executing config command with args '{command_line}'", file=sys.stderr)
@@ -70,20 +87,94 @@ def _without_passwords(arguments: Sequence[str]) -> list[str]:
     return [re.sub(r"password=[^,\]]*", "password=[hidden]", text) for text in arguments]
 
 
-def _limited_entities(options: Namespace) -> list[tuple[str, Name | None]]:
-    """Users, clients and ips on the command line, with their names; None means every name."""
-    names = list(options.entity_name or ())
-    entities: list[tuple[str, Name | None]] = []
-    for kind in options.entity_type or ():
-        if kind in quota_configs.KINDS:
-            entities.append((kind, names.pop(0) if names else None))
-    for kind in quota_configs.KINDS:
-        single = kind.removesuffix("s")
-        if getattr(options, single) is not None:
-            entities.append((kind, getattr(options, single)))
-        elif getattr(options, f"{single}_defaults"):
-            entities.append((kind, DEFAULT))
-    return entities
+def _entities(options: Namespace) -> list[tuple[str, Name | None]]:
+    """The types on the command line, each with its name; None means every name."""
+    kinds: list[str] = list(options.entity_type or ())
+    names: list[Name] = [name or DEFAULT for name in options.entity_name or ()]
+    flags = [flag for flag in FLAGS if is_given(options, flag)]
+    defaults = [flag for flag in DEFAULT_FLAGS if is_given(options, flag)]
+    if (kinds or names) and (flags or defaults):
+        raise UsageError(
+            "--entity-{type,name,default} should not be used in conjunction with specific entity "
+            "flags"
+        )
+    kinds += [*(FLAGS[flag] for flag in flags), *(DEFAULT_FLAGS[flag] for flag in defaults)]
+    names += [*(getattr(options, flag) or DEFAULT for flag in flags), *(DEFAULT for _ in defaults)]
+    _check_kinds(kinds)
+    if len(names) > len(kinds):
+        raise UsageError("More entity names specified than entity types")
+    return list(zip_longest(kinds, names))
+
+
+def _check_kinds(kinds: Sequence[str]) -> None:
+    known = [*KINDS, *quota_configs.KINDS]
+    for kind in kinds:
+        if kind not in known:
+            raise UsageError(
+                f"Invalid entity type {kind}, the entity type must be one of {', '.join(known)}"
+            )
+    if not kinds:
+        raise UsageError("At least one entity type must be specified")
+    repeated = sorted({kind for kind in kinds if kinds.count(kind) > 1})
+    if repeated:
+        raise UsageError(f"Duplicate entity type(s) specified: {','.join(repeated)}")
+    if len(kinds) > 1 and set(kinds) != {"users", "clients"}:
+        raise UsageError("Only 'users' and 'clients' entity types may be specified together")
+
+
+def _check(action: str, entities: Sequence[tuple[str, Name | None]], options: Namespace) -> None:
+    """Names that are missing or impossible, in Kafka's words."""
+    kind, name = entities[0]
+    named = name is not None and name is not DEFAULT
+    if named and kind in NUMBERED and not _is_int32(str(name)):
+        raise UsageError(
+            f"The entity name for {kind} must be a valid integer broker id, but it is: {name}"
+        )
+    if named and kind == "ips" and not _is_host(str(name)):
+        raise UsageError(
+            f"The entity name for {kind} must be a valid IP or resolvable host, but it is: {name}"
+        )
+    if action == "describe":
+        if name is DEFAULT and kind not in WITH_DEFAULTS and options.entity_name:
+            raise UsageError(f"--entity-default must not be specified with --describe of {kind}")
+        return
+    if kind not in WITH_DEFAULTS and not named:
+        raise UsageError(f"An entity name must be specified with --alter of {kind}")
+    if all(name is None for _, name in entities):
+        raise UsageError(
+            "An entity-name or default entity must be specified with --alter of users, clients, "
+            "brokers or ips"
+        )
+    if options.add_config is not None and options.add_config_file is not None:
+        raise UsageError("Only one of --add-config or --add-config-file must be specified")
+    if not any(is_given(options, o) for o in ("add_config", "add_config_file", "delete_config")):
+        raise UsageError(NO_CHANGE)
+
+
+def _is_int32(text: str) -> bool:
+    return re.fullmatch("[+-]?[0-9]{1,10}", text) is not None and -(2**31) <= int(text) < 2**31
+
+
+def _is_host(name: str) -> bool:
+    try:
+        socket.getaddrinfo(name, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
+
+
+def _do(
+    admin: Admin, action: str, entities: list[tuple[str, Name | None]], options: Namespace
+) -> None:
+    kind, name = entities[0]
+    if kind in quota_configs.KINDS:
+        _limited(admin, action, entities, options)
+        return
+    named = "" if name is DEFAULT else None if name is None else str(name)
+    if action == "describe":
+        _describe(admin, KINDS[kind], named, everything=options.all)
+    else:
+        _alter(admin, KINDS[kind], named or "", options)
 
 
 def _limited(
@@ -104,25 +195,6 @@ def _limited(
         user_configs.alter(admin, user, options, listed_pairs)
     else:
         raise ToolError(f"Only quotas of these entities can be changed: {', '.join(changes)}")
-
-
-def _entity(parser: Arguments, options: Namespace) -> tuple[ResourceKind, str | None]:
-    """What is meant: a kind, and a name; an empty name is the default, None is all of them."""
-    for short, kind in SHORT.items():
-        if getattr(options, short) is not None:
-            return KINDS[kind], getattr(options, short)
-    if options.broker_defaults:
-        return ResourceKind.BROKER, ""
-    if not options.entity_type:
-        parser.error("At least one entity type must be specified")
-    kind = options.entity_type[0]
-    if kind not in KINDS:
-        parser.error(
-            f"Invalid entity type {kind}, the entity type must be one of "
-            f"{', '.join([*KINDS, *quota_configs.KINDS])}"
-        )
-    names = options.entity_name or [None]
-    return KINDS[kind], "" if names[0] is DEFAULT else names[0]
 
 
 def _resources(admin: Admin, kind: ResourceKind, name: str | None) -> list[Resource]:
@@ -181,17 +253,10 @@ def entry_line(entry: ConfigEntry) -> str:
     return f"  {entry.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
 
 
-def _alter(admin: Admin, kind: ResourceKind, name: str | None, options: Namespace) -> None:
-    if name is None:
-        raise ToolError("an entity name or --entity-default must be specified with --alter")
-    if kind is ResourceKind.GROUP and not name:
-        raise ToolError("An entity name must be specified with --alter of groups")
+def _alter(admin: Admin, kind: ResourceKind, name: str, options: Namespace) -> None:
     changes = _changes(options)
     if not changes:
-        raise ToolError(
-            "At least one of --add-config, --add-config-file, or --delete-config must be "
-            "specified with --alter"
-        )
+        raise UsageError(NO_CHANGE)
     admin.incremental_alter_configs({Resource(kind, name): changes}).all()
     named = kind.name.lower().replace("_", "-")
     default = f"default config for {named}s in the cluster"

@@ -14,7 +14,7 @@ from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.connection import admin_connection
 from ottla.cli.groups.lag import lags
 from ottla.cli.kafka import group_lines, group_resets
-from ottla.cli.kafka.arguments import Arguments, ToolError, int64
+from ottla.cli.kafka.arguments import Arguments, ToolError, int64, is_given
 from ottla.cli.kafka.columns import Column, lines
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.offsets.list import expanded
@@ -23,6 +23,17 @@ from ottla.client.admin.sync import Admin
 from ottla.model.errors import KafkaError
 
 ACTIONS: Final = ("list", "describe", "delete", "reset_offsets", "delete_offsets")
+NOT_TOGETHER: Final = {
+    "group": ("all_groups", "list"),
+    "all_groups": ("list",),
+    "topic": ("list", "describe"),
+    **group_resets.NOT_TOGETHER,
+}
+STATES: Final = (
+    "Assigning", "CompletingRebalance", "Dead", "Empty", "PreparingRebalance", "Reconciling",
+    "Stable",
+)  # fmt: skip
+TYPES: Final = ("Classic", "Consumer")
 STATUSES: Final = (
     Column("TOPIC", 15, grows=True),
     Column("PARTITION", 10),
@@ -39,15 +50,46 @@ def run(arguments: Sequence[str]) -> int:
         "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, "
         "--delete-offsets",
     )
-    if action not in ("list", "delete_offsets") and not (options.group or options.all_groups):
-        said = action.replace("_", "-")
-        parser.error(f"Option [{said}] takes one of these options: [all-groups], [group]")
+    _check(parser, action, options)
     try:
         with admin_connection(bootstrap(options)) as admin:
             _do(action, admin, options)
     except (ToolError, KafkaError) as error:
         print(f"\nError: Executing consumer group command failed due to {error}")
     return 0
+
+
+def _check(parser: Arguments, action: str, options: Namespace) -> None:
+    """Options that are missing, or do not go together, in Kafka's words."""
+    said = action.replace("_", "-")
+    if action == "delete_offsets":
+        if not (options.group and options.topic):
+            parser.error(f"Option [{said}] takes the following options: [group], [topic]")
+    elif action != "list" and not (options.group or options.all_groups):
+        parser.error(f"Option [{said}] takes one of these options: [all-groups], [group]")
+    if action == "describe":
+        if sum(is_given(options, view) for view in ("members", "offsets", "state")) > 1:
+            views = "[members], [offsets], [state]"
+            parser.error(f"Option [describe] takes at most one of these options: {views}")
+        if options.state:
+            parser.error("Option [describe] does not take a value for [state]")
+    if action == "delete" and options.topic:
+        parser.error(
+            "The consumer does not support topic-specific offset deletion from a consumer group."
+        )
+    if options.execute and options.dry_run:
+        parser.error("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    parser.not_together(options, NOT_TOGETHER)
+    _require_known(parser, "state list", "states", options.state, STATES)
+    _require_known(parser, "types list", "types", options.type, TYPES)
+
+
+def _require_known(
+    parser: Arguments, what: str, plural: str, text: str | None, known: Sequence[str]
+) -> None:
+    names = {name.lower() for name in known}
+    if any(word.lower() not in names for word in _words(text)):
+        parser.error(f"Invalid {what} '{text}'. Valid {plural} are: {', '.join(known)}")
 
 
 def _do(action: str, admin: Admin, options: Namespace) -> None:
@@ -121,8 +163,6 @@ def _deleted(named: str) -> str:
 
 
 def _delete_offsets(admin: Admin, options: Namespace) -> None:
-    if not options.group or not options.topic:
-        raise ToolError("Option [delete-offsets] takes the following options: [topic], [group]")
     chosen = [topic_partitions("--topic", text) for text in options.topic]
     for group in options.group:
         outcomes = admin.delete_group_offsets(group, expanded(admin, chosen))

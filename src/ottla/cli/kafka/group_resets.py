@@ -29,6 +29,13 @@ COLUMNS: Final = (
     Column("PARTITION", 10),
     Column("NEW-OFFSET", 0),
 )
+TARGETS: Final = (
+    "to_offset", "to_datetime", "by_duration", "to_earliest", "to_latest", "to_current",
+    "shift_by", "from_file",
+)  # fmt: skip
+NOT_TOGETHER: Final = {
+    target: tuple(other for other in TARGETS if other != target) for target in TARGETS
+}
 INACTIVE: Final = ("Empty", "Dead")
 _DURATION: Final = re.compile(
     r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?", re.IGNORECASE
@@ -168,6 +175,6 @@ def _from_file(path: Path, group: str) -> dict[TopicPartition, int]:
                 offsets[TopicPartition(topic, number)] = whole_value(offset)
     except OSError as error:
         raise UserError(f"--from-file {path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, csv.Error):
         raise UserError(f"--from-file {path}: expected lines such as orders,0,42") from None
     return offsets

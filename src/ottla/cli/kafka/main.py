@@ -1,9 +1,15 @@
 """Which name runs which of Kafka's commands: `python -m ottla.cli.kafka.main kafka-topics.sh ...`.
 
-Owns: the table, and that a mistake is one line and exit code 1, as Kafka's tools have it.
+Owns: the table, and that a mistake is one line and exit code 1, as Kafka's tools have it. Ctrl-C
+shows no traceback, not even while a command's modules are imported: see ottla/__main__.py.
 """
 
 from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found]
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import os
 import sys
@@ -12,7 +18,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.main import describe_os_error, discard_output, require_utf8
+from ottla.cli.main import (
+    INTERRUPTED,
+    describe_os_error,
+    discard_output,
+    end_on_interrupt,
+    raise_on_interrupt,
+    require_utf8,
+)
 from ottla.model.errors import KafkaError, UserError
 
 TOOLS: Final[Mapping[str, str]] = {
@@ -32,16 +45,20 @@ STARTS: Final = frozenset({"kafka-server-start.sh", "zookeeper-server-start.sh"}
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1], sys.argv[2:]))
+    code = run(sys.argv[1], sys.argv[2:], ready=raise_on_interrupt)
+    end_on_interrupt()
+    sys.exit(code)
 
 
-def run(tool: str, arguments: Sequence[str]) -> int:
-    """Run one of Kafka's commands; its exit code."""
-    function: Callable[..., int] = import_module(TOOLS[tool]).run
+def run(tool: str, arguments: Sequence[str], *, ready: Callable[[], None] = lambda: None) -> int:
+    """Run one of Kafka's commands; its exit code. `ready` is called when its modules have been
+    imported."""
     try:
         require_utf8(arguments)
-        if tool in STARTS:
+        function: Callable[..., int] = import_module(TOOLS[tool]).run
+        if tool in STARTS:  # not ready(): a broker handles SIGINT itself, and Java does
             return function(arguments, Path(os.environ.get("LOG_DIR", "logs")))
+        ready()
         code = _exit_code(function, arguments)
         sys.stdout.flush()  # here a full device is an error message, at exit a traceback
         return code
@@ -56,7 +73,7 @@ def run(tool: str, arguments: Sequence[str]) -> int:
         print(f"{tool}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
 

@@ -19,6 +19,23 @@ from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import INTERNAL_TOPICS
 
 ACTIONS: Final = ("list", "describe", "create", "alter", "delete")
+REPORTS: Final = (
+    "under_replicated_partitions",
+    "unavailable_partitions",
+    "under_min_isr_partitions",
+    "at_min_isr_partitions",
+)
+NOT_TOGETHER: Final = {
+    "config": ("list", "describe", "delete"),
+    "partitions": ("list", "describe", "delete"),
+    "replication_factor": ("list", "describe", "alter", "delete"),
+    "replica_assignment": ("list", "describe", "delete"),
+    "if_exists": ("list", "create"),
+    "if_not_exists": ("list", "describe", "alter", "delete"),
+    "exclude_internal": ("create", "alter", "delete"),
+    "topics_with_overrides": ("list", "create", "alter", "delete", *REPORTS),
+    **{report: ("list", "create", "alter", "delete") for report in REPORTS},
+}
 COLLIDES: Final = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
     "could collide. To avoid issues it is best to use either, but not both."
@@ -37,6 +54,10 @@ def run(arguments: Sequence[str]) -> int:
     )
     if action in ("create", "alter", "delete") and not options.topic:
         parser.error(f'Missing required argument "[topic]" for --{action}')
+    parser.not_together(options, NOT_TOGETHER)
+    if action == "create":
+        placed = {"replica_assignment": ("partitions", "replication_factor")}
+        parser.not_together(options, placed)
     try:
         with admin_connection(bootstrap(options)) as admin:
             _do(action, admin, options)
@@ -63,6 +84,10 @@ def _do(action: str, admin: Admin, options: Namespace) -> None:
 def _create(admin: Admin, options: Namespace) -> None:
     if "." in options.topic or "_" in options.topic:
         print(COLLIDES)
+    if options.partitions is not None and options.partitions < 1:
+        raise ToolError("The partitions must be greater than 0")
+    if options.replication_factor is not None and options.replication_factor < 1:
+        raise ToolError("The replication factor must be between 1 and 32767 inclusive")
     topic = NewTopic(
         options.topic,
         options.partitions or -1,

@@ -10,6 +10,7 @@ from typing import Final
 from ottla.cli.kafka.arguments import ToolError
 from ottla.client.admin.scram_users import ScramDeletion, ScramUpsertion
 from ottla.client.admin.sync import Admin
+from ottla.model.errors import UserError
 from ottla.security.sasl.scram import ITERATIONS_DEFAULT, MECHANISM_NUMBERS
 
 ITERATIONS: Final = "iterations"
@@ -39,7 +40,7 @@ def alter(
     changes: list[ScramUpsertion | ScramDeletion] = []
     for text in options.add_config or ():
         for key, value in listed_pairs(text).items():
-            changes.append(_upsertion(user, _mechanism(key), listed_pairs(value)))
+            changes.append(_upsertion(user, _mechanism(key), value, listed_pairs))
     for text in options.delete_config or ():
         changes += [ScramDeletion(user, _mechanism(key.strip())) for key in text.split(",")]
     if not changes:
@@ -58,8 +59,14 @@ def _mechanism(name: str) -> str:
     return name
 
 
-def _upsertion(user: str, mechanism: str, values: dict[str, str]) -> ScramUpsertion:
-    """From `iterations=8192,password=secret`."""
+def _upsertion(
+    user: str, mechanism: str, text: str, listed_pairs: Callable[[str], dict[str, str]]
+) -> ScramUpsertion:
+    """From `iterations=8192,password=secret`; what it is instead may be the password."""
+    try:
+        values = listed_pairs(text)
+    except UserError:
+        values = {}
     password = values.pop(PASSWORD, "")
     iterations = values.pop(ITERATIONS, str(ITERATIONS_DEFAULT))
     if not password or values or not re.fullmatch("[0-9]{1,9}", iterations):

@@ -59,6 +59,8 @@ class TokenChecker:
                 "OAUTHBEARER needs sasl.oauthbearer.jwks.endpoint.url, or, for tests only, "
                 "sasl.oauthbearer.unsecured.enable=true"
             )
+        # Not at the first login: that would keep the event loop, at a moment anybody may choose.
+        self._jwt = None if keys is None else _jwt()
         self._rules = rules
         self._keys = keys
         self._clock = clock
@@ -78,13 +80,13 @@ class TokenChecker:
         return self._accepted(claims)
 
     def _verified(self, text: str, header: Claims) -> Claims:
-        jwt = _jwt()
+        jwt = self._jwt
         key_id = header.get("kid")
         if not isinstance(key_id, str | None):
             raise BadToken("malformed token")
         keys = self._keys.keys if self._keys is not None else {}
         entry = keys.get(key_id) if key_id is not None else _only(keys)
-        if entry is None:
+        if jwt is None or entry is None:
             raise BadToken("token is signed with an unknown key")
         algorithms = ALGORITHMS.get(str(entry.get("kty")), ())
         if entry.get("alg") is not None:
