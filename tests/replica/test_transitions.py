@@ -370,6 +370,25 @@ async def test_a_replica_reassigned_while_its_broker_was_down_is_deleted_and_no_
             disk.kill()
 
 
+@pytest.mark.parametrize("has_records", [False, True])
+async def test_a_log_without_topic_id_is_deleted_as_reassigned_only_if_it_is_empty(
+    has_records: bool,
+) -> None:
+    """A power cut while a log is created takes its topic id."""
+    disk = ForgettingDisk()
+    async with data_side(disk=disk) as side:
+        await side.lead()
+        if has_records:
+            await side.append(b"a")
+        disk.kill()
+    disk.remove(Path("/data/t-0/partition.metadata"))
+    metadata = PartitionMetadata(OTHER, LeaderEpoch(3), (OTHER,), (OTHER,), (), 0)
+    image = Image(topics={TP.topic: TopicMetadata(TOPIC_ID, {TP.partition: metadata})})
+    async with data_side(disk=disk) as side:
+        await side.services.transitions.delete_reassigned(partial(image.is_elsewhere, ME))
+        assert disk.exists(Path("/data/t-0")) is has_records
+
+
 async def test_a_stop_from_before_the_present_leader_is_refused() -> None:
     async with data_side() as side:
         await become(side, state(5, is_new=True))

@@ -117,10 +117,11 @@ class Image(NamedTuple):
     def is_elsewhere(self, broker: BrokerId, tp: TopicPartition, topic_id: TopicId | None) -> bool:
         """Whether other brokers have all replicas of a partition now.
 
-        False for an unknown topic: the metadata store may have lost it.
+        False for an unknown topic: the metadata store may have lost it. Without an id, the topic of
+        that name is meant.
         """
         topic = self.topics.get(tp.topic)
-        if topic is None or topic_id in (None, NO_TOPIC_ID) or topic_id != topic.id:
+        if topic is None or topic_id not in (None, NO_TOPIC_ID, topic.id):
             return False
         partition = topic.partitions.get(tp.partition)
         return partition is not None and broker not in partition.replicas

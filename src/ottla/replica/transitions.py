@@ -333,9 +333,15 @@ class Transitions:
         self, is_elsewhere: Callable[[TopicPartition, TopicId | None], bool]
     ) -> None:
         """Delete replicas that other brokers have got while this one was down: the StopReplica of
-        that time never arrived."""
-        logs = self._directories.logs.items()
-        keys = [key for key, hosted in logs if is_elsewhere(key, hosted.log.topic_id)]
+        that time never arrived. A power cut while a log was created leaves an empty one without a
+        topic id; one that has records, from before topics had ids, may be of an earlier topic."""
+        replicas = ((key, hosted.log) for key, hosted in self._directories.logs.items())
+        keys = [
+            key
+            for key, replica in replicas
+            if (replica.topic_id not in (None, NO_TOPIC_ID) or replica.end_offset == 0)
+            and is_elsewhere(key, replica.topic_id)
+        ]
         if keys:
             names = ", ".join(map(str, keys))
             log.info("deleting replicas that were reassigned while this broker was down: %s", names)
