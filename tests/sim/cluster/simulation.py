@@ -194,12 +194,12 @@ class Run:
         await self.cluster.faults.repair()
         checks = FinalChecks(self.cluster)
         await checks.run()
-        ends = await self._read_for_the_last_time(checks)
-        self.book.complaints += different_replicas(self.cluster.nodes, self.cluster.view, ends)
+        served = await self._read_for_the_last_time(checks)
+        self.book.complaints += different_replicas(self.cluster.nodes, self.cluster.view, served)
 
-    async def _read_for_the_last_time(self, checks: FinalChecks) -> dict[TopicPartition, int]:
-        """The high watermarks of what is not compacted."""
-        ends, starts = {}, {}
+    async def _read_for_the_last_time(self, checks: FinalChecks) -> dict[TopicPartition, range]:
+        """The offsets that are served of what is not compacted."""
+        served = {}
         if self._pipelines is not None:
             await self._pipelines.look_again()
         if self._committer is not None:
@@ -208,19 +208,20 @@ class Run:
         for tp in [*self._partitions(), *transacted]:
             reader = Consumer(self._client(FINAL), [tp], self.book, Tastes())
             await checks.read(reader, tp)
-            ends[tp] = reader.positions[tp].high_watermark
-            starts[tp] = await reader.bound(tp, EARLIEST)
+            start = await reader.bound(tp, EARLIEST)
+            served[tp] = range(start, reader.positions[tp].high_watermark)
             if tp in transacted:
                 tastes = Tastes(committed=True)
                 await checks.read(Consumer(self._client(FINAL), [tp], self.book, tastes), tp)
         for planned in self.plan.topics:
             for tp in planned.topic.all():
-                if starts[tp] and not planned.loses_old:
-                    self.book.complain("bounds", str(tp), f"begins at {starts[tp]} for no reason")
-                self.book.write(Retention(str(tp), starts[tp], planned.compacted))
+                start = served[tp].start
+                if start and not planned.loses_old:
+                    self.book.complain("bounds", str(tp), f"begins at {start} for no reason")
+                self.book.write(Retention(str(tp), start, planned.compacted))
                 if planned.compacted:
-                    del ends[tp]
-        return ends
+                    del served[tp]
+        return served
 
 
 def where_it_waits(task: asyncio.Task[Any]) -> str:

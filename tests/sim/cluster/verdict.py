@@ -85,18 +85,22 @@ class StoreView:
 
 
 def different_replicas(
-    nodes: Mapping[int, SimNode], view: StoreView, ends: Mapping[TopicPartition, int]
+    nodes: Mapping[int, SimNode], view: StoreView, served: Mapping[TopicPartition, range]
 ) -> Iterator[Violation]:
-    """Replicas whose logs differ below the high watermark."""
+    """Replicas whose logs differ where they are served: from the log start to the high watermark.
+
+    The others are compacted: they are compared by record, as far as each replica has it.
+    """
     for name, topic in view.topics().items():
         for partition, replicas in topic.partitions.items():
             tp = TopicPartition(name, partition)
             found = {int(broker): log_of(nodes[broker], tp) for broker in replicas}
-            compacted = name in COMPACTED or tp not in ends
+            offsets = served.get(tp)
             for difference in differences(
                 {broker: replica.content for broker, replica in found.items()},
-                ends.get(tp),
-                compacted=compacted,
+                None if offsets is None else offsets.stop,
+                start=0 if offsets is None else offsets.start,
+                compacted=name in COMPACTED or offsets is None,
                 bases={broker: replica.base for broker, replica in found.items()},
             ):
                 yield Violation("replicas", str(tp), difference)

@@ -58,6 +58,13 @@ def test_a_log_whose_start_was_moved_is_compared_from_there() -> None:
     assert list(differences({1: whole, 2: batch(1, "b") + batch(2, "c")})) == []
 
 
+def test_what_lies_below_the_log_start_may_differ() -> None:
+    log = batch(0, "a") + batch(1, "b")
+    deleted_in_another_epoch = batch(0, "a", epoch=1) + batch(1, "b")
+    assert len(list(differences({1: log, 2: deleted_in_another_epoch}))) == 1
+    assert list(differences({1: log, 2: deleted_in_another_epoch}, start=1)) == []
+
+
 def test_compacted_logs_have_equal_records_at_equal_offsets() -> None:
     whole = batch(0, "a") + batch(1, "b") + batch(2, "c")
     cleaned = batch(2, "c")

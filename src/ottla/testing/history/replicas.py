@@ -65,15 +65,20 @@ def differences(
     logs: Mapping[int, bytes],
     end: int | None = None,
     *,
+    start: int = 0,
     compacted: bool = False,
     bases: Mapping[int, int] | None = None,
 ) -> Iterator[str]:
     """Where the logs of replicas, by broker, differ below `end`, an offset.
 
-    Compared is the range that two replicas both hold: retention may have moved the start of one.
-    None: up to the smallest log end. With `compacted`, records instead of batches: each replica
-    cleans its log by itself, so one may have dropped what another still has. `bases`: the offset at
-    which the last segment of each begins, for logs without records.
+    Compared is the range that two replicas both hold, from `start` on: retention may have moved the
+    start of one, and what lies below the leader's log start is served by none. A follower keeps it
+    until a whole segment can go, even what another leader wrote and the one of now had deleted
+    before it could be compared by epoch. `end` None: up to the smallest log end.
+
+    With `compacted`, records instead of batches: each replica cleans its log by itself, so one may
+    have dropped what another still has. `bases`: the offset at which the last segment of each
+    begins, for logs without records.
     """
     read = {broker: _batches(log) for broker, log in logs.items()}
     ends = {
@@ -86,7 +91,7 @@ def differences(
     (first, *others) = sorted(read)
     for other in others:
         compare = _different_records if compacted else _different_batches
-        for where in compare(read[first], read[other], below):
+        for where in compare(read[first], read[other], range(start, below)):
             yield f"brokers {first} and {other} differ {where}"
 
 
@@ -100,20 +105,21 @@ def log_end(log: bytes) -> int:
     return max((header.next_offset for _, header in walk(log)), default=0)
 
 
-def _different_batches(one: Batches, other: Batches, below: int) -> Iterator[str]:
-    start = max(min(one, default=below), min(other, default=below))
+def _different_batches(one: Batches, other: Batches, offsets: range) -> Iterator[str]:
+    end = offsets.stop
+    both_hold = range(max(offsets.start, min(one, default=end), min(other, default=end)), end)
     for offset in sorted({*one, *other}):
-        if start <= offset < below and one.get(offset) != other.get(offset):
+        if offset in both_hold and one.get(offset) != other.get(offset):
             lacking = [offset in batches for batches in (one, other)]
-            yield f"at offset {offset} of {below}, present: {lacking}"
+            yield f"at offset {offset} of {end}, present: {lacking}"
             return
 
 
-def _different_records(one: Batches, other: Batches, below: int) -> Iterator[str]:
+def _different_records(one: Batches, other: Batches, offsets: range) -> Iterator[str]:
     ours, theirs = _records(one), _records(other)
     for offset in sorted(ours.keys() & theirs.keys()):
-        if offset < below and ours[offset] != theirs[offset]:
-            yield f"at offset {offset} of {below}: {ours[offset]} and {theirs[offset]}"
+        if offset in offsets and ours[offset] != theirs[offset]:
+            yield f"at offset {offset} of {offsets.stop}: {ours[offset]} and {theirs[offset]}"
             return
 
 
