@@ -13,6 +13,7 @@ import pytest
 
 import ottla
 from ottla.cli import main
+from ottla.cli.records.formatting import Format
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
 
@@ -178,6 +179,35 @@ def test_a_full_device_is_one_line(
     assert done.returncode == 1
     said = "ottla" if program == "ottla" else words[0]
     assert done.stderr == f"{said}: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "count", "group"),
+    [*((form.value, 1, "") for form in Format), ("text", 2_000, ""), ("text", 1, "of-a-full")],
+)
+def test_records_for_a_full_device_are_one_line_and_not_committed(
+    form: str, count: int, group: str, cli_broker: Broker, topic: str, admin: ottla.Admin
+) -> None:
+    """One record stays in a buffer until the end, 2,000 do not."""
+    at = cli_broker.bootstrap_servers
+    with ottla.Producer(bootstrap_servers=at) as producer:
+        for _ in range(count):
+            producer.send(topic, b"value", b"key", partition=0)
+        producer.flush()
+    words = ["consume", topic, "--format", form, "--bootstrap-server", at]
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [sys.executable, "-m", "ottla", *words, *(["--group", group] if group else [])],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "ottla: cannot write the output: No space left on device\n"
+    if group:
+        assert admin.list_group_offsets(group).all() == {}
 
 
 def test_an_argument_or_variable_that_is_not_utf_8_is_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,6 +12,7 @@ import pytest
 
 import ottla
 from ottla import AclRule, ErrorCode, KafkaError
+from ottla.cli.kafka import main as kafka_main
 from ottla.cli.main import run as ottla_run
 from ottla.client.admin.scram_users import ScramUpsertion
 from ottla.client.admin.tokens import DelegationToken
@@ -225,3 +227,46 @@ def test_kafkas_tool_makes_a_token_that_javas_client_logs_in_with(
         "kafka-topics", "--bootstrap-server", listening.sasl, "--list", "--command-config", by_token
     )
     assert "SaslAuthenticationException" in late.stdout + late.stderr
+
+
+def test_our_copy_of_kafkas_tool_prints_what_it_prints(
+    listening: Listening,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    file = properties(tmp_path / "alice.properties", listening.user("alice"))
+    at = ("--bootstrap-server", listening.sasl, "--command-config", file)
+
+    def ours(*words: str) -> str:
+        capsys.readouterr()
+        assert kafka_main.run("kafka-delegation-tokens.sh", [*at, *words]) == 0
+        return capsys.readouterr().out
+
+    def theirs(*words: str) -> str:
+        done = kafka_cache.run_tool("kafka-delegation-tokens", *at, *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    create = ("--create", "--max-life-time-period", "3600000", "--renewer-principal", "User:bob")
+    with ottla.Admin(config=listening.user("alice")) as admin:
+
+        def newest() -> DelegationToken:
+            return max(admin.describe_delegation_tokens(), key=lambda each: each.issued_ms)
+
+        def without_token(printed: str) -> list[str]:
+            token = newest()
+            changing = {token.id: "ID", token.hmac: "HMAC"}
+            for value, name in changing.items():
+                printed = printed.replace(value, name)
+            return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d", "DATE", printed).split()
+
+        assert without_token(ours(*create)) == without_token(theirs(*create))
+        describe = ("--describe", "--owner-principal", "User:alice")
+        assert sorted(ours(*describe).splitlines()) == sorted(theirs(*describe).splitlines())
+        hmac = ("--hmac", newest().hmac)
+        for change in ("--renew --renew-time-period -1", "--expire --expiry-time-period 60000"):
+            words = (*change.split(), *hmac)
+            assert without_token(ours(*words)) == without_token(theirs(*words))

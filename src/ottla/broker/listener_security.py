@@ -63,6 +63,7 @@ class ListenerSecurity:
         self._errors: dict[str, str] = {}
         self.links: LinkSecurity | None = None
         """Of connections to other brokers; refreshed with the listeners."""
+        self._links_error: str | None = None
         self._check_now = asyncio.Event()
         config.on_broker(lambda before, now: self._check_now.set())
         config.validators.append(self._validate)
@@ -153,8 +154,15 @@ class ListenerSecurity:
         try:
             if await self._network.run_blocking(lambda: links.is_stale(config)):
                 await self._network.run_blocking(lambda: links.refresh(config))
+                log.info("connections to other brokers: certificates replaced")
         except UserError as error:
-            log.error("keeping the certificates of connections to other brokers: %s", error)
+            if self._links_error != str(error):
+                log.error(
+                    "connections to other brokers: keeping the certificates in force: %s", error
+                )
+            self._links_error = str(error)
+        else:
+            self._links_error = None
 
     async def _put_sasl(self, name: str, settings: ListenerSettings) -> None:
         """Use other mechanisms from now on, with keys: those in force or, from elsewhere, new ones.

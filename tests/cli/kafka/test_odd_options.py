@@ -76,7 +76,7 @@ def odd_commands() -> Iterator[tuple[str, list[str]]]:
     for tool, commands in COMPLETE.items():
         for command in commands:
             for action in options_of(tool):
-                texts = ODD[:1] if (tool, action.dest) in SLOW else ODD
+                texts: tuple[str, ...] = ODD[:1] if (tool, action.dest) in SLOW else ODD
                 texts += ODD_FILES if action.type is Path else ()
                 values = [[]] if action.nargs == 0 else [[], *([text] for text in texts)]
                 for value in values:

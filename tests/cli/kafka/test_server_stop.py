@@ -14,12 +14,19 @@ RUNNING = [
     Process(3, ("python", "-m", "ottla", "topics", "list")),
     Process(4, ("vim", "serve")),
     Process(5, ("python", "-m", "ottla.cli.main", "serve", "/etc/two.properties")),
+    Process(
+        6,
+        ("python", "-m", "ottla.cli.kafka.main", "kafka-server-start.sh", "four.properties"),
+        Path("/etc"),
+    ),
+    Process(7, ("python", "-m", "ottla.cli.kafka.main", "kafka-server-stop.sh")),
 ]
 
 
 @pytest.mark.spec("TOOL-03")
 def test_every_broker_is_meant_or_the_one_of_a_file() -> None:
-    assert [one.id for one in brokers(RUNNING, None)] == [1, 2, 5]
+    assert [one.id for one in brokers(RUNNING, None)] == [1, 2, 5, 6]
+    assert [one.id for one in brokers(RUNNING, Path("/etc/four.properties"))] == [6]
     assert [one.id for one in brokers(RUNNING, Path("/etc/two.properties"))] == [5]
     assert list(brokers(RUNNING, Path("/etc/three.properties"))) == []
 

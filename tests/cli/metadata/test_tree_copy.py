@@ -25,6 +25,15 @@ from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import StateNode
 from ottla.store.port import Create, Op
 
+NOTIFICATION_PREFIXES = {
+    paths.CONFIG_CHANGES: paths.CONFIG_CHANGE_PREFIX,
+    paths.ACL_CHANGES: paths.ACL_CHANGE_PREFIX,
+    paths.ACL_CHANGES_PREFIXED: paths.ACL_CHANGE_PREFIX,
+    paths.ISR_CHANGES: paths.ISR_CHANGE_PREFIX,
+    paths.LOG_DIR_EVENTS: paths.LOG_DIR_EVENT_PREFIX,
+    paths.TOKEN_CHANGES: paths.TOKEN_CHANGE_PREFIX,
+}
+
 
 async def filled() -> MemoryStore:
     store = MemoryStore(Ensemble())
@@ -48,6 +57,32 @@ async def test_every_persistent_node_is_copied_and_nothing_else(tmp_path: Path) 
     assert await target.children(paths.CONFIG_CHANGES) == []
     assert not await is_empty(target)
     await target.close()
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize("parent", NOTIFICATION_PREFIXES)
+async def test_changes_are_announced_afterwards_whatever_was_announced_before(
+    parent: str, tmp_path: Path
+) -> None:
+    """Old notifications are deleted: a copy of the rest would have numbers that come again."""
+    source, target = await filled(), EmbeddedStore.at(tmp_path)
+    prefix = f"{parent}/{NOTIFICATION_PREFIXES[parent]}"
+    if await source.get(parent) is None:
+        await source.multi([Create(above) for above in ancestors(parent)])
+    made = [await source.create(prefix, b"", sequential=True) for _ in range(9)]
+    for path in made[:4]:
+        await source.delete(path)
+    await target.start()
+    await write_tree(target, await read_tree(source))
+    for _ in range(9):
+        await target.create(prefix, b"", sequential=True)
+    await target.close()
+
+
+def ancestors(path: str) -> list[str]:
+    """A path and those above it, parents first."""
+    parts = path.strip("/").split("/")
+    return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
 @pytest.mark.real_loop

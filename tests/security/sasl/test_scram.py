@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -100,6 +101,50 @@ def test_an_unknown_user_fails_as_late_and_in_the_same_words_as_a_wrong_password
             "mechanism SCRAM-SHA-256"
         )
     )
+
+
+def work_of(login: Callable[[], object]) -> Counter[str]:
+    """How often a login calls each function in C, hashing and comparing above all, and how many
+    calls of Python it makes; the time of either is the machine's."""
+    calls: Counter[str] = Counter()
+
+    def count(frame: object, event: str, argument: object) -> None:
+        if event == "c_call":
+            calls[getattr(argument, "__qualname__", str(argument))] += 1
+        elif event == "call":
+            calls["Python"] += 1
+
+    sys.setprofile(count)
+    try:
+        login()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize("mechanism", HASHES)
+def test_a_login_as_an_unknown_user_is_the_same_work_as_one_with_a_wrong_password(
+    mechanism: str,
+) -> None:
+    users = ("alice", "nobdy")  # names as long: so much is on the wire anyway
+    directory = ScramCredentials()
+    directory.secret = SECRET
+    directory.set_user("alice", {mechanism: str(credential(mechanism, "secret", bytes(24)))})
+
+    def failed_login(user: str) -> None:
+        unknown = directory.unknown(mechanism)
+        broker = ScramServer(mechanism, directory.of(mechanism), "servernonce", unknown)
+        challenge = broker.evaluate(f"n,,n={user},r=clientnonce".encode())
+        assert challenge.user is None
+        proof = base64.b64encode(bytes(32 if mechanism == "SCRAM-SHA-256" else 64)).decode()
+        failure(broker, f"c=biws,r=clientnonceservernonce,p={proof}".encode())
+
+    for user in users:
+        failed_login(user)  # what is computed once is not counted
+    known, unknown = (work_of(lambda user=user: failed_login(user)) for user in users)  # type: ignore[misc]
+    assert known == unknown
+    assert known["hmac_digest"] >= 4 and known["compare_digest"] == 1, known
 
 
 def test_the_salt_of_an_unknown_user_stays_the_same_and_differs_between_users() -> None:

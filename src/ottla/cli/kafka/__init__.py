@@ -22,6 +22,7 @@ print it.
 - `user_configs`      its --entity-type users: credentials
 - `quota_configs`     its quotas of users, clients and ips
 - `acls`              kafka-acls.sh
+- `delegation_tokens` kafka-delegation-tokens.sh
 - `run_class`         kafka-run-class.sh, for the dump tool
 - `server_start`      kafka-server-start.sh
 - `server_stop`       kafka-server-stop.sh

@@ -34,6 +34,7 @@ TOOLS: Final[Mapping[str, str]] = {
     "kafka-console-consumer.sh": "ottla.cli.kafka.console_consumer",
     "kafka-console-producer.sh": "ottla.cli.kafka.console_producer",
     "kafka-consumer-groups.sh": "ottla.cli.kafka.consumer_groups",
+    "kafka-delegation-tokens.sh": "ottla.cli.kafka.delegation_tokens",
     "kafka-run-class.sh": "ottla.cli.kafka.run_class",
     "kafka-server-start.sh": "ottla.cli.kafka.server_start",
     "kafka-server-stop.sh": "ottla.cli.kafka.server_stop",

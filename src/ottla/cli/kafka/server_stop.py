@@ -16,13 +16,16 @@ from typing import Final, NamedTuple
 from ottla.cli.kafka.arguments import Arguments
 
 PROC: Final = Path("/proc")
+STARTS: Final = ("serve", "kafka-server-start.sh")
+MODULES: Final = ("ottla", "ottla.cli.main", "ottla.cli.kafka.main")
 
 
 class Process(NamedTuple):
-    """A process, and the words it was started with."""
+    """A process, the words it was started with, and where."""
 
     id: int
     words: tuple[str, ...]
+    directory: Path = Path("/")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -37,18 +40,20 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def brokers(running: Iterable[Process], file: Path | None) -> Iterator[Process]:
-    """Those that are `ottla serve`, or `python -m ottla serve`; of one file, if it is given."""
+    """Those that are `ottla serve`, `python -m ottla serve` or kafka-server-start.sh; of one file,
+    if it is given."""
     for process in running:
-        words = process.words
-        if "serve" not in words or not any(_is_ottla(word) for word in words):
+        start = next((word for word in process.words if word in STARTS), None)
+        if start is None or not any(_is_ottla(word) for word in process.words):
             continue
-        served = words[words.index("serve") + 1 :]
-        if file is None or str(file.resolve()) in served:
+        served = process.words[process.words.index(start) + 1 :]
+        files = ((process.directory / word).resolve() for word in served)
+        if file is None or file.resolve() in files:
             yield process
 
 
 def _is_ottla(word: str) -> bool:
-    return word in ("ottla", "ottla.cli.main") or Path(word).name == "ottla"
+    return word in MODULES or Path(word).name == "ottla"
 
 
 def processes() -> Iterator[Process]:
@@ -60,9 +65,10 @@ def processes() -> Iterator[Process]:
             if folder.stat().st_uid != os.getuid():
                 continue
             words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            directory = (folder / "cwd").readlink()
         except OSError:
             continue  # it has ended meanwhile
-        yield Process(int(folder.name), tuple(words[:-1]))
+        yield Process(int(folder.name), tuple(words[:-1]), directory)
 
 
 def _parser() -> Arguments:

@@ -29,6 +29,7 @@ _NOTIFICATIONS: Final = (
     paths.ACL_CHANGES_PREFIXED,
     paths.ISR_CHANGES,
     paths.LOG_DIR_EVENTS,
+    paths.TOKEN_CHANGES,
 )
 _OF_ZOOKEEPER: Final = "/zookeeper"
 """ZooKeeper's own nodes, at the root of every ensemble."""

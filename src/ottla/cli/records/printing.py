@@ -74,6 +74,7 @@ def print_all(
     """Print what is wanted; how many records were printed. An interrupt is a good end."""
     count, done, heard_ms = 0, 0, clock.mono_ms()
     read: dict[TopicPartition, int] = {}
+    written: dict[TopicPartition, int] = {}
     out = sys.stdout.buffer
     try:
         for batch in batches:
@@ -88,12 +89,16 @@ def print_all(
             done += len(batch)
             tell(done)
             if batch and commits is not None:
-                commits.commit_async(dict(read))
+                written = dict(read)
+                commits.commit_async(written)
             heard_ms = clock.mono_ms() if batch else heard_ms
             if showing.silence_ms is not None and clock.mono_ms() - heard_ms >= showing.silence_ms:
                 return count
     except KeyboardInterrupt:
         return count
+    except OSError:
+        read = written  # a flush that failed may succeed the next time, without what it dropped
+        raise
     finally:
         out.flush()
         if commits is not None and read:
