@@ -18,6 +18,8 @@ DOTTED: Final = re.compile(r"\bottla(?:\.\w+)+")
 CODE_SPAN: Final = re.compile(r"`([^`\n]+)`")
 LINK: Final = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PATH_LIKE: Final = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
+WORDS: Final = {"docs/benchmarks.md": 1_500, "docs/reliability.md": 1_500}
+"""Method and the latest figures, no more: older runs are data, in `docs/history`."""
 FENCE: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -30,7 +32,18 @@ def faults(root: Path, modules: Sequence[Module]) -> list[Fault]:
         *unmapped(ours),
         *broken_links(root),
         *broken_paths(root),
+        *long_documents(root),
     ]
+
+
+def long_documents(root: Path) -> Iterator[Fault]:
+    """Pages of measurements grow with each run unless somebody counts."""
+    for path, most in WORDS.items():
+        file = root / path
+        words = len(file.read_text(encoding="utf-8").split()) if file.exists() else 0
+        if words > most:
+            text = f"{words} words, more than {most}: move older figures to docs/history"
+            yield Fault(path, 1, "document-length", text)
 
 
 def unlisted_apis(modules: Sequence[Module]) -> Iterator[Fault]:

@@ -13,6 +13,8 @@
 - `test_damage`   torn tails, flipped bits, lost indexes and checkpoints
 - `test_disks`    full disks, failing disks, several directories, wiped and locked ones
 - `test_scenarios_failover`, `test_scenarios_control`  the numbered scenarios of three brokers
+- `test_growing`  a single broker that becomes a cluster, and then dies
+- `test_zookeeper_data_loss`  a cluster whose metadata are lost and restored
 - `test_chaos`    random faults under load
 - `test_hostile`  peers that stall, never read, or ask for more memory than there is
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -26,7 +27,7 @@ from tests.cluster.load import IMPATIENT, SOON, create_topic, produce, values, w
 from tests.cluster.process import wait_for
 from tests.cluster.shared_cluster import SharedCluster
 from tests.cluster.three_brokers import IDS, SESSION_MS, ThreeBrokers
-from tests.raw_requests import Line
+from tests.raw_requests import METADATA, Line
 from tests.store.zookeeper_server import Ensemble
 
 LEADER_AND_ISR = 4
@@ -111,6 +112,29 @@ def test_scenario_12_what_a_killed_controller_had_begun_is_completed_or_undone(
 # Sessions
 
 
+def leaders_known_to_brokers(cluster: ThreeBrokers, topic: str) -> list[list[tuple[int, int, int]]]:
+    """Partition, leader and leader epoch, as each broker tells its clients."""
+    found = []
+    for broker in cluster.brokers.values():
+        with Line(broker.address) as line:
+            reply = line.ask(
+                METADATA,
+                9,
+                topics=[{"name": topic}],
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=False,
+                include_topic_authorized_operations=False,
+            )
+        [described] = reply.topics
+        found.append(
+            sorted(
+                (one.partition_index, one.leader_id, one.leader_epoch)
+                for one in described.partitions
+            )
+        )
+    return found
+
+
 @pytest.mark.slow
 def test_scenario_13_the_data_path_goes_on_while_zookeeper_has_no_quorum(
     shared: SharedCluster,
@@ -120,16 +144,27 @@ def test_scenario_13_the_data_path_goes_on_while_zookeeper_has_no_quorum(
         cluster.create_topic(topic)
         with cluster.load(topic, settings=IMPATIENT) as load:
             wait_for_progress(load)
+            leaders = leaders_known_to_brokers(cluster, topic)
+            lives = [broker.lives for broker in cluster.brokers.values()]
             load.fault("ZooKeeper without quorum")
             for server in cluster.ensemble.servers[:2]:
                 server.kill()
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
                 wait_for_progress(load)
+                assert leaders_known_to_brokers(cluster, topic) == leaders, "nobody is elected"
                 time.sleep(1)
+            admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **SOON})
+            [refused] = admin.create_topics(
+                [NewTopic("refused-13", 1, 3)], request_timeout=5
+            ).values()
+            with pytest.raises(KafkaException):
+                refused.result(30)
             cluster.ensemble.restore()
             cluster.wait_until_all_in_sync()
             wait_for_progress(load)
+            assert [broker.lives for broker in cluster.brokers.values()] == lives
+            cluster.create_topic("after-13")
         assert load.failures == []
         cluster.assert_nothing_lost(load)
 
@@ -168,11 +203,20 @@ def test_scenario_15_a_broker_that_bounces_faster_than_watches_is_treated_as_gon
         with cluster.load(topic, settings=IMPATIENT) as load:
             for id in IDS:
                 wait_for_progress(load)
-                epoch = max(cluster.state(topic, number).leader_epoch for number in range(3))
+                broker_epoch = cluster.broker_epoch(id)
+                before = [cluster.state(topic, number) for number in range(3)]
+                writes = [cluster.state_version(topic, number) for number in range(3)]
+                assert all(id in state.isr for state in before)
                 cluster.kill(id)
                 cluster.start(id)
                 cluster.wait_until_all_in_sync()
-                assert max(cluster.state(topic, n).leader_epoch for n in range(3)) > epoch
+                assert cluster.broker_epoch(id) > broker_epoch
+                for number, state in enumerate(before):
+                    after = cluster.state(topic, number)
+                    if state.leader == id:
+                        assert after.leader_epoch > state.leader_epoch
+                    # Once when it left the in-sync set, and once when it was back.
+                    assert cluster.state_version(topic, number) >= writes[number] + 2
         assert load.failures == []
         cluster.assert_nothing_lost(load)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -42,8 +43,8 @@ def commit(cluster: ThreeBrokers, offset: int) -> None:
     for name in GROUPS:
         consumer = group_of(cluster, name)
         at = [TopicPartition(TOPIC, 0, offset)]
-        [committed] = consumer.commit(offsets=at, asynchronous=False) or ()
-        assert committed.error is None
+        done: Any = consumer.commit(offsets=at, asynchronous=False)
+        assert done[0].error is None
         consumer.close()
 
 
@@ -133,8 +134,11 @@ def test_brokers_that_run_when_zookeeper_loses_its_data_serve_on_until_it_is_res
         held = replica_directories(cluster)
         server.lose_data()
         overtake_lost_transactions(server)
-        for id in IDS:
-            wait_for(lambda id=id: LOST in cluster.brokers[id].said, 60, "it to notice the loss")
+        wait_for(
+            lambda: all(LOST in broker.said for broker in cluster.brokers.values()),
+            60,
+            "every broker to notice the loss",
+        )
         cluster.look_again()
         assert cluster.registered == []
         produce(cluster.bootstrap, TOPIC, ["without metadata"])

@@ -287,6 +287,11 @@ class ThreeBrokers:
             return PartitionState(-1, -1, ())
         return PartitionState(node["leader"], node["leader_epoch"], tuple(node["isr"]))
 
+    def state_version(self, topic: str, partition: int = 0) -> int:
+        """How often the state node of a partition was written since it was created."""
+        path = f"{self.path}/brokers/topics/{topic}/partitions/{partition}/state"
+        return int(self._zookeeper.retry(self._zookeeper.exists, path).version)
+
     def leader(self, topic: str, partition: int = 0) -> int:
         return self.state(topic, partition).leader
 

@@ -13,7 +13,7 @@ def test_the_contract_uses_every_call_of_the_port() -> None:
     calls = [name for name in vars(Store) if not name.startswith("_")]
     unused = [name for name in calls if f"store.{name}" not in text]
     # each home has its own way to lose a session, and what it stored
-    assert sorted(unused) == ["on_session", "require_node"]
+    assert sorted(unused) == ["on_session", "required"]
 
 
 def test_the_contract_lists_every_promise_it_defines() -> None:

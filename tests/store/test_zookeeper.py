@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 from kazoo.exceptions import BadVersionError, ConnectionLoss
 
-from ottla.store.port import BadVersion, Owner, Session, SessionExpired, StoreUnavailable, owner_of
+from ottla.store.port import (
+    BadVersion,
+    Owner,
+    RequiredNode,
+    Session,
+    SessionExpired,
+    StoreUnavailable,
+    owner_of,
+)
 from ottla.store.zookeeper import ZooKeeperStore, _translate
 from tests.store.contract import (
     CONTRACT,
@@ -176,7 +184,7 @@ async def test_a_tree_that_was_lost_is_unavailable_until_it_is_restored(server: 
     await store.start()
     await operator.start()
     await operator.create("/id", b"ours")
-    store.require_node("/id", b"ours")
+    store.required = RequiredNode("/id", b"ours")
     for lost in (None, b"another"):
         await operator.delete("/id")
         if lost is not None:

@@ -66,3 +66,18 @@ def test_paths_of_the_architecture_page_exist(tmp_path: Path) -> None:
     (tmp_path / "ARCHITECTURE.md").write_text("`log/log.py`, `log/`, `acks=all`\n`log/gone.py`\n")
     [fault] = tidy_tree.broken_paths(tmp_path)
     assert (fault.line, fault.text) == (2, "log/gone.py does not exist")
+
+
+def test_a_page_of_measurements_with_too_many_words_is_a_fault(tmp_path: Path) -> None:
+    pages = [tmp_path / path for path in tidy_tree.WORDS]
+    pages[0].parent.mkdir()
+    most = tidy_tree.WORDS["docs/benchmarks.md"]
+    for page in pages:
+        page.write_text("word\n" * most)
+    assert not list(tidy_tree.long_documents(tmp_path))
+    pages[0].write_text("word " * (most + 1))
+    [fault] = tidy_tree.long_documents(tmp_path)
+    assert (fault.path, fault.rule) == ("docs/benchmarks.md", "document-length")
+    assert f"{most + 1} words" in fault.text
+    pages[1].unlink()
+    assert len(list(tidy_tree.long_documents(tmp_path))) == 1

@@ -27,7 +27,7 @@ from ottla.model.ids import BrokerId
 from ottla.shared_state.registration import create_root_nodes, generate_broker_id
 from ottla.store import paths
 from ottla.store.nodes import LogDirsNode
-from ottla.store.port import Store
+from ottla.store.port import RequiredNode, Store
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ async def _require_cluster(store: Store) -> None:
     """A broker that runs must not join an empty store either, whatever became of its data."""
     node = await store.get(paths.CLUSTER_ID)
     if node is not None:
-        store.require_node(paths.CLUSTER_ID, node.data)
+        store.required = RequiredNode(paths.CLUSTER_ID, node.data)
 
 
 def _check_missing_store(

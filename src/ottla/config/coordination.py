@@ -16,7 +16,7 @@ from ottla.config.settings import (
     Words,
 )
 
-_TRANSACTIONS: Final = NoEffect("comes with clusters of several brokers")
+_CLIENT_RETRIES: Final = NoEffect("the producer is told to retry")
 
 
 class CoordinationSettings(Settings):
@@ -150,8 +150,8 @@ class CoordinationSettings(Settings):
         int,
         AtLeast(1),
         Doc("First pause before verifying a transaction again."),
-        _TRANSACTIONS,
+        _CLIENT_RETRIES,
     ] = 20
     add_partitions_to_txn_retry_backoff_max_ms: Annotated[
-        int, AtLeast(0), Doc("Longest pause before verifying a transaction again."), _TRANSACTIONS
+        int, AtLeast(0), Doc("Longest pause before verifying a transaction again."), _CLIENT_RETRIES
     ] = 100

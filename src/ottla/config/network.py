@@ -18,7 +18,8 @@ from ottla.config.settings import (
 DEFAULT_PROTOCOLS = ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT",
                      "SASL_SSL:SASL_SSL")  # fmt: skip
 
-_CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
+_BY_KIND: Final = NoEffect("controller and followers have their own socket timeouts")
+_FIXED_TIMEOUT: Final = NoEffect("each attempt to connect has 10 seconds")
 
 
 class NetworkSettings(Settings):
@@ -131,13 +132,13 @@ class NetworkSettings(Settings):
         NoEffect("there are always four"),
     ] = 10
     request_timeout_ms: Annotated[
-        int, AtLeast(1), Doc("Longest wait for another broker's reply."), _CLUSTERS
+        int, AtLeast(1), Doc("Longest wait for another broker's reply."), _BY_KIND
     ] = 30_000
     socket_connection_setup_timeout_ms: Annotated[
-        Long, AtLeast(1), Doc("Longest wait for a connection to another broker."), _CLUSTERS
+        Long, AtLeast(1), Doc("Longest wait for a connection to another broker."), _FIXED_TIMEOUT
     ] = 10_000
     socket_connection_setup_timeout_max_ms: Annotated[
-        Long, AtLeast(1), Doc("Ceiling of that wait after repeated failures."), _CLUSTERS
+        Long, AtLeast(1), Doc("Ceiling of that wait after repeated failures."), _FIXED_TIMEOUT
     ] = 30_000
 
     fetch_max_bytes: Annotated[int, AtLeast(1024), Doc("Most bytes one fetch reply carries.")] = (

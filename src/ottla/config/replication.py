@@ -13,7 +13,7 @@ from ottla.config.settings import (
     Settings,
 )
 
-_CLUSTERS: Final = NoEffect("comes with clusters of several brokers")
+_SYSTEM_BUFFERS: Final = NoEffect("the system chooses the size")
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
@@ -67,7 +67,7 @@ class ReplicationSettings(Settings):
         int, AtLeast(1), Doc("Longest a follower waits for a fetch reply.")
     ] = 30_000
     replica_socket_receive_buffer_bytes: Annotated[
-        int, AtLeast(1, (-1,)), Doc("SO_RCVBUF of a follower's connections."), _CLUSTERS
+        int, AtLeast(1, (-1,)), Doc("SO_RCVBUF of a follower's connections."), _SYSTEM_BUFFERS
     ] = 65_536
     replica_high_watermark_checkpoint_interval_ms: Annotated[
         Long, AtLeast(1), Doc("How often high watermarks are written.")

@@ -49,7 +49,7 @@ class ZooKeeperSettings(Settings):
         int,
         AtLeast(1),
         Doc("Unanswered requests to ZooKeeper."),
-        NoEffect("comes with clusters of several brokers"),
+        NoEffect("the number is not limited"),
     ] = 10
     zookeeper_set_acl: Annotated[
         bool, Doc("Nodes that are created get ACLs: only brokers may write, or read credentials.")

@@ -22,6 +22,7 @@ from ottla.net.outbound_connection import Ask, OutboundConnection, OutboundLimit
 from ottla.net.request_slot import Bytes
 from ottla.net.version_handshake import SupportedVersions, request_versions
 from ottla.protocol import wire
+from ottla.protocol.interbroker import OLDEST_SENT
 from ottla.protocol.schema import KioMessage
 from ottla.protocol.wire import Fields
 
@@ -88,7 +89,7 @@ class BrokerLink:
         version = self._newest.get(key)
         if version is None:
             version = self.versions.newest_common(key)
-            if version is None:
+            if version is None or version < OLDEST_SENT.get(key, 0):
                 raise ConnectionError(f"no common version of api {key} with {self.address}")
             self._newest[key] = version
         return version

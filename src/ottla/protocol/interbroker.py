@@ -36,11 +36,16 @@ from ottla.protocol.interbroker_fields import (
 __all__ = [
     "CONTROLLED_SHUTDOWN",
     "LEADER_AND_ISR",
+    "OLDEST_SENT",
     "STOP_REPLICA",
     "UPDATE_METADATA",
     "VERSIONS",
     "message",
 ]
+
+OLDEST_SENT: Final = {LEADER_AND_ISR: 5, STOP_REPLICA: 3, UPDATE_METADATA: 7}
+"""The first versions with topic ids, or leader epochs: older ones have another form, and are never
+sent. A broker without them cannot be in a cluster with this release."""
 
 MessageClass: TypeAlias = type[Any]
 Static: TypeAlias = Any

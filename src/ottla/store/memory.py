@@ -129,7 +129,6 @@ class MemoryStore(Store):
         self._listeners: list[Callable[[Session], None]] = []
         self._overdue: asyncio.TimerHandle | None = None
         self._context: Context = copy_context()
-        self._required: tuple[str, bytes] | None = None
 
     @property
     def sessions(self) -> Sequence[int]:
@@ -144,8 +143,8 @@ class MemoryStore(Store):
         await self._pause()
         if self._state is not Session.EXPIRED:
             return
-        if self._required is not None:
-            path, data = self._required
+        if self.required is not None:
+            path, data = self.required
             entry = self._ensemble.tree.find(path)
             if entry is None or entry.data != data:
                 raise StoreUnavailable(errno.ENODATA, "the metadata store lost its data", path)
@@ -158,9 +157,6 @@ class MemoryStore(Store):
                 self._ensemble.tree, self._faults, self._fire_watches, self._context
             )
         self.turn(Session.CONNECTED)
-
-    def require_node(self, path: str, data: bytes) -> None:
-        self._required = path, data
 
     async def close(self) -> None:
         if self._state is not Session.EXPIRED:

@@ -140,8 +140,20 @@ class StoreUnavailable(OSError):
     """The store cannot be reached, or its disk failed; a write may or may not have happened."""
 
 
+class RequiredNode(NamedTuple):
+    path: str
+    data: bytes
+
+
 class Store(Protocol):
     """One session with the tree. Backends inherit the calls for a single node."""
+
+    required: RequiredNode | None = None
+    """Further sessions are opened only with a tree that has this node: `start` waits for it.
+
+    Without it the store lost its data, and nothing may be read or written until it is restored. A
+    store whose sessions do not expire has nothing to do.
+    """
 
     @property
     def sessions(self) -> Sequence[int]:
@@ -152,13 +164,6 @@ class Store(Protocol):
         """Open a session; again after it expired. Does nothing if the session is open.
 
         StoreUnavailable if the store cannot be reached for a while; `start` may be called again.
-        """
-
-    def require_node(self, path: str, data: bytes) -> None:
-        """From now on open sessions only with a tree that has this node: `start` waits for it.
-
-        Without it the store lost its data, and nothing may be read or written until it is restored.
-        A store whose sessions do not expire has nothing to do.
         """
 
     async def close(self) -> None:

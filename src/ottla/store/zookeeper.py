@@ -119,7 +119,6 @@ class ZooKeeperStore(Store):
         self._overdue: asyncio.TimerHandle | None = None
         self._login_failed = False
         """kazoo has given up, for that reason; set on a thread of its own."""
-        self._required: tuple[str, bytes] | None = None
         self._lost: str | None = None
         """The required node, if ZooKeeper answers and does not have it."""
 
@@ -134,7 +133,7 @@ class ZooKeeperStore(Store):
         elif self._login_failed:
             self._login_failed = False
             await asyncio.to_thread(self._restart_client)
-        is_restored = self._required is None
+        is_restored = self.required is None
         try:
             async with asyncio.timeout(self._connect_s):
                 await self._connected.wait()
@@ -146,9 +145,6 @@ class ZooKeeperStore(Store):
         if self._state is Session.EXPIRED:
             self._sessions.append(self._client.client_id[0])
             self._set_state(Session.CONNECTED)
-
-    def require_node(self, path: str, data: bytes) -> None:
-        self._required = path, data
 
     async def close(self) -> None:
         self._state = Session.EXPIRED
@@ -225,8 +221,8 @@ class ZooKeeperStore(Store):
 
     async def _has_required_node(self) -> bool:
         """Called before the session is usable, so it asks kazoo itself."""
-        assert self._required is not None
-        path, data = self._required
+        assert self.required is not None
+        path, data = self.required
         try:
             found, _ = await _reply(self._client.get_async(path), path)
         except NoNode:
