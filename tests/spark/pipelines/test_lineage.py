@@ -14,13 +14,8 @@ from pyspark.sql.types import StructType
 from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import yaml_file
-from ottla.spark.pipelines.lineage import (
-    RUNNING_EVERY_MS,
-    Dataset,
-    inputs,
-    outputs,
-    run_events,
-)
+from ottla.spark.pipelines.lineage.datasets import Dataset, inputs, outputs
+from ottla.spark.pipelines.lineage.run_events import RUNNING_EVERY_MS, run_events
 from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.spec import Pipeline
 from tests.cluster.process import wait_for

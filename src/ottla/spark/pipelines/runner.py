@@ -22,7 +22,7 @@ from ottla.spark.pipelines.checkpoint_owner import claim
 from ottla.spark.pipelines.file_sources import TableRefresh
 from ottla.spark.pipelines.file_values import masked_errors
 from ottla.spark.pipelines.group_sync import GroupSyncing
-from ottla.spark.pipelines.lineage import run_events
+from ottla.spark.pipelines.lineage.run_events import run_events
 from ottla.spark.pipelines.progress import QueryTotal
 from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.running_queries import History, Listener, QueryFailed, Run
