@@ -5,10 +5,12 @@ Owns: their names. Pure. Never: asks a broker or a database.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-from urllib.parse import urlparse
+from typing import Final, NamedTuple
+from urllib.parse import unquote, urlparse
 
+from ottla.spark.options import stream_source
 from ottla.spark.pipelines.checkpoint_owner import local_folder
+from ottla.spark.pipelines.lineage.database_tables import Table, tables_read
 from ottla.spark.pipelines.spec import (
     DatabaseSource,
     FileSource,
@@ -21,6 +23,10 @@ from ottla.spark.pipelines.spec import (
     TopicTarget,
 )
 
+POSTGRES_PORT: Final = 5432
+OBJECT_STORES: Final = ("s3", "gs", "wasbs")
+"""Where names are keys, and no paths."""
+
 
 class Dataset(NamedTuple):
     """A dataset by OpenLineage's rules for names, and the view that has its columns."""
@@ -30,11 +36,18 @@ class Dataset(NamedTuple):
     view: str
     query: str | None = None
     """The query whose row count it has, where there is one for it alone."""
+    has_columns: bool = True
+    """Whether its columns are those of the view, and not of a query that reads it."""
 
 
 def inputs(pipeline: Pipeline) -> list[Dataset]:
     found = [one for source in pipeline.sources for one in _topics(source)]
-    return [*found, *(_table(source) for source in pipeline.files)]
+    for source in pipeline.files:
+        if isinstance(source, FileSource):
+            found.append(_file(source.path, source.name))
+        else:
+            found += tables(source)
+    return found
 
 
 def outputs(pipeline: Pipeline) -> list[Dataset]:
@@ -50,26 +63,34 @@ def outputs(pipeline: Pipeline) -> list[Dataset]:
 
 
 def _topics(source: Source) -> list[Dataset]:
-    """A topic each; a pattern, or partitions that are assigned, as they are written."""
+    """A topic each; a pattern as it is written."""
     options = source.options
     cluster = _cluster(options["kafka.bootstrap.servers"])
-    names = options.get("subscribe")
-    if names is not None:
-        return [Dataset(cluster, name.strip(), source.name) for name in names.split(",")]
-    named = options.get("subscribePattern") or options["assign"]
-    return [Dataset(cluster, named, source.name)]
+    topics = stream_source(options).subscription
+    names = sorted(topics.topics or {partition.topic for partition in topics.partitions})
+    if not names:
+        names = [options["subscribePattern"]]
+    return [Dataset(cluster, name, source.name) for name in names]
 
 
-def _table(source: FileSource | DatabaseSource) -> Dataset:
-    if isinstance(source, FileSource):
-        return _file(source.path, source.name)
+def tables(source: DatabaseSource) -> list[Dataset]:
+    """The tables that its query reads: DATABASE.SCHEMA.TABLE in PostgreSQL."""
     parts = urlparse(source.uri)
-    if not parts.hostname:
-        return Dataset(parts.scheme or "database", parts.path, source.name)
-    port = f":{parts.port}" if parts.port else ""
-    scheme = "postgres" if parts.scheme == "postgresql" else parts.scheme
-    name = f"{parts.path.strip('/')}.{source.name}"
-    return Dataset(f"{scheme}://{parts.hostname}{port}", name, source.name)
+    read = tables_read(source.query) or [Table((), source.name)]
+    whole = source.query == f"SELECT * FROM {source.query.rpartition(' ')[2]}"
+    if parts.scheme in ("postgresql", "postgres"):
+        namespace = f"postgres://{parts.hostname or 'localhost'}:{parts.port or POSTGRES_PORT}"
+        database = unquote(parts.path.strip("/") or parts.username or "postgres")
+        outer: tuple[str, ...] = (database, "public")
+    elif parts.hostname:
+        port = f":{parts.port}" if parts.port else ""
+        namespace, outer = f"{parts.scheme}://{parts.hostname}{port}", (parts.path.strip("/"),)
+    else:
+        namespace, outer = parts.scheme or "database", (parts.path,)
+    return [
+        Dataset(namespace, table.name_within(outer), source.name, has_columns=whole)
+        for table in read
+    ]
 
 
 def _target(sink: Sink) -> list[Dataset]:
@@ -93,4 +114,6 @@ def _file(path: str, view: str) -> Dataset:
     if local is not None:
         return Dataset("file", str(local.absolute()), view)
     parts = urlparse(path)
-    return Dataset(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/"), view)
+    scheme = "s3" if parts.scheme in ("s3a", "s3n") else parts.scheme
+    name = parts.path.lstrip("/") if scheme in OBJECT_STORES else parts.path
+    return Dataset(f"{scheme}://{parts.netloc}", name, view)

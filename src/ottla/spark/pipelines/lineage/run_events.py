@@ -159,7 +159,9 @@ class RunEvents:
             rows = max(self._rows_in.values())  # a query may read it for some sinks only
             facet = InputStatisticsInputDatasetFacet(rowCount=rows, producer=PRODUCER)
             counts["inputStatistics"] = facet
-        schema: dict[str, DatasetFacet] = {"schema": self._schemas[dataset.view]}
+        schema: dict[str, DatasetFacet] = {}
+        if dataset.has_columns:
+            schema["schema"] = self._schemas[dataset.view]
         return InputDataset(dataset.namespace, dataset.name, counts, facets=schema)
 
     def _output(self, dataset: Dataset) -> OutputDataset:
