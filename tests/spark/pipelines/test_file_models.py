@@ -20,6 +20,7 @@ from ottla.spark.pipelines.file_models.base import (
     key,
     whole_number,
 )
+from ottla.spark.pipelines.file_models.top import read_pipeline
 
 ROOT = Path(__file__).parents[3]
 FILES = [*(ROOT / "examples").glob("*/*.yaml"), ROOT / "tools" / "demo" / "shop.yaml"]
@@ -66,6 +67,61 @@ def test_mistakes_in_options_schemas_and_files_are_told_together(tmp_path: Path)
         "steps[0].python",
         "sinks[0].mode",
     ]
+
+
+def test_mistakes_in_keys_options_and_names_are_told_together() -> None:
+    reading = read_pipeline(
+        {
+            "name": "p",
+            "trigger": "often",
+            "sources": {
+                "a": {"topic": "t", "format": "xml"},
+                "b": {"topic": "t", "options": {"maxOffsetsPerTrigger": "few"}},
+                "c": {"topic": "${env:NOT_SET}", "from": []},
+                "d": {"topic": "t"},
+            },
+            "steps": [
+                {"name": "one", "from": "a", "deduplicate": "value"},
+                {"name": "two", "from": "nowhere", "deduplicate": "value"},
+                {"name": "d", "sql": "SELECT * FROM b"},
+            ],
+            "sinks": [
+                {"name": "x", "from": "c", "console": {"rows": 0}},
+                {"name": "y", "from": "b", "console": {}},
+                {"name": "z", "from": "one", "parquet": "p", "mode": "update"},
+            ],
+        },
+        Path(),
+        {"sources.c.topic": "sources.c.topic: ${env:NOT_SET}: not set"},
+    )
+    assert [line.split(" (known")[0].split(", got")[0] for line in reading.mistakes] == [
+        "sources.c.topic: ${env:NOT_SET}: not set",
+        "trigger: 'often': expected once, or a time such as 5 seconds",
+        "sources.a.format: 'xml': expected one of json, avro, protobuf, string, binary",
+        "sources.c.from: expected text",
+        "sinks[0].console.rows: expected a whole number, at least 1",
+        "sources.b.options: maxOffsetsPerTrigger='few': expected a whole number, at least 1",
+        "sinks[2].mode: 'update': not supported by this sink; expected append",
+        "step two: from: there is no view 'nowhere'; expected one of a, b, c, d, one",
+        "d: used for more than one view or sink; names must be unique",
+    ]
+    assert sorted(reading.wrong_keys) == ["trigger"]
+    assert sorted(reading.left_out) == ["a", "b", "c"]
+    assert [sink.name for sink in reading.pipeline.sinks] == ["y"]
+
+
+def test_a_mistake_brings_no_others_about_what_is_not_known_then() -> None:
+    values = {
+        "name": "p",
+        "registry": {"address": "http://localhost:8081"},
+        "sources": {"a": {"topic": "t", "format": "avro", "schema": "registry"}},
+        "sinks": [{"name": "x", "from": "a", "console": {}}],
+    }
+    reading = read_pipeline(values, Path())
+    assert [line.split(":")[0] for line in reading.mistakes] == ["registry.url", "registry.address"]
+    reading = read_pipeline({**values, "registry": None, "sources": ["a"]}, Path())
+    assert reading.mistakes == ("sources: expected a mapping, got a list",)
+    assert reading.wrong_keys == frozenset(("sources",))
 
 
 class Example(FileModel):

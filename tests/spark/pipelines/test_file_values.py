@@ -94,6 +94,19 @@ def test_a_secret_is_in_no_error_no_output_and_no_repr(
     assert capsys.readouterr().out == "the password is ***\n"
 
 
+def test_an_error_shows_a_variable_instead_of_its_value(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIGGER", "hunter2")
+    with pytest.raises(UserError) as mistake:
+        open_pipeline(path, ["trigger=${env:TRIGGER}", "shared_reads=${env:NOT_SET}"])
+    assert "trigger: '${env:TRIGGER}': expected once" in str(mistake.value)
+    assert "shared_reads: ${env:NOT_SET}: the environment variable NOT_SET is not" in str(
+        mistake.value
+    )
+    assert "hunter2" not in str(mistake.value)
+
+
 def test_each_line_of_a_secret_is_masked_the_longest_first() -> None:
     secrets: list[Any] = ["abc", "abcdef", "one\ntwo", ""]
     assert mask("abcdef abc two", secrets) == "*** *** ***"

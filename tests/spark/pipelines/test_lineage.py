@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openlineage.client.naming.dataset import (
+    HDFS,
+    S3,
+    DatasetNaming,
+    Kafka,
+    LocalFileSystem,
+    Postgres,
+)
 from pyspark.sql.types import StructType
 
 from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import yaml_file
-from ottla.spark.pipelines.lineage import (
-    RUNNING_EVERY_MS,
-    Dataset,
-    inputs,
-    outputs,
-    run_events,
-)
+from ottla.spark.pipelines.lineage.datasets import inputs, outputs
+from ottla.spark.pipelines.lineage.run_events import RUNNING_EVERY_MS, run_events
 from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.spec import Pipeline
 from tests.cluster.process import wait_for
@@ -147,16 +150,34 @@ def test_datasets_are_named_as_openlineage_names_them(tmp_path: Path) -> None:
             "name": "p",
             "sources": {
                 "a": {"topic": ["x", "y"]},
+                "z": {"assign": '{"v": [0, 1], "w": [0]}', "bootstrap": "one:9092,two:9092"},
                 "b": {"csv": "s3a://bucket/in", "schema": "n INT"},
-                "c": {"database": "postgresql://u:secret@db:5432/shop", "table": "items"},
+                "h": {"parquet": "hdfs://name:8020/in"},
+                "c": {"database": "postgresql://u:secret@db:6432/shop", "table": "items"},
+                "d": {"database": "postgresql://u:secret@db", "query": "SELECT 1 FROM x.a JOIN b"},
+                "e": {"database": "sqlite:///data/shop.db", "table": "items"},
             },
             "sinks": [{"name": "s", "from": "a", "parquet": "out"}],
         }
     )
-    assert inputs(made) == [
-        Dataset("kafka://localhost:9092", "x", "a"),
-        Dataset("kafka://localhost:9092", "y", "a"),
-        Dataset("s3a://bucket", "in", "b"),
-        Dataset("postgres://db:5432", "shop.c", "c"),
+    named: list[DatasetNaming] = [
+        Kafka("localhost", "9092", "x"),
+        Kafka("localhost", "9092", "y"),
+        Kafka("one", "9092", "v"),
+        Kafka("one", "9092", "w"),
+        S3("bucket", "in"),
+        HDFS("name", "8020", "/in"),
+        Postgres("db", "6432", "shop", "public", "items"),
+        Postgres("db", "5432", "u", "x", "a"),
+        Postgres("db", "5432", "u", "public", "b"),
     ]
-    assert outputs(made) == [Dataset("file", str(Path("out").absolute()), "a", "s")]
+    *found, of_sqlite = inputs(made)
+    assert [(one.namespace, one.name) for one in found] == [
+        (one.get_namespace(), one.get_name()) for one in named
+    ]
+    assert (of_sqlite.namespace, of_sqlite.name) == ("sqlite", "/data/shop.db.items")
+    assert [one.has_columns for one in found[-3:]] == [True, False, False]
+    (written,) = outputs(made)
+    as_file = LocalFileSystem(str(Path("out").absolute()))
+    assert (written.namespace, written.name) == (as_file.get_namespace(), as_file.get_name())
+    assert (written.view, written.query) == ("a", "s")

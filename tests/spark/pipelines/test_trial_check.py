@@ -84,6 +84,30 @@ def test_what_differs_is_said_row_by_row(spark: SparkSession, tmp_path: Path) ->
         pipelines.check(path, spark=spark)
 
 
+def test_what_differs_is_said_without_secrets(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NAME", "hunter2")
+    monkeypatch.setenv("OTHER", "hunter3")
+    path = file(
+        tmp_path,
+        """
+        tests:
+          - name: bad
+            given: {events: [{user: "${env:NAME}", n: 1}]}
+            expect: {events: [{user: "${secret:env:OTHER}"}]}
+        """,
+    )
+    (bad,) = run_tests(path, spark=spark)
+    assert bad.differences == (
+        "view events: missing: user=***",
+        "view events: unexpected: user=${env:NAME}",
+    )
+    path = file(tmp_path, 'tests: [{name: bad, given: {events: ["${env:NO}"]}, expect: {}}]')
+    with pytest.raises(UserError, match=r"p\.test\.yaml: tests\[0\]\.given.*NO is not set"):
+        run_tests(path, spark=spark)
+
+
 @pytest.mark.parametrize(
     ("test", "said"),
     [

@@ -15,7 +15,7 @@ import typer
 from ottla.spark.pipelines.executors import environment_archive
 from ottla.spark.pipelines.file_values import masked_errors
 from ottla.spark.pipelines.spec import Pipeline
-from ottla.spark.pipelines.variables import mask
+from ottla.spark.pipelines.variables import Masks
 
 PipelineFile = Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Name the pipeline file.")]
 Sets = Annotated[
@@ -50,10 +50,11 @@ def masked_output(secrets: Sequence[str]) -> Iterator[None]:
     if not secrets:
         yield
         return
+    masks = Masks(tuple(secrets))
     with (
-        redirect_stdout(MaskedStream(sys.stdout, secrets)),
-        redirect_stderr(MaskedStream(sys.stderr, secrets)),
-        masked_errors(secrets),
+        redirect_stdout(MaskedStream(sys.stdout, masks)),
+        redirect_stderr(MaskedStream(sys.stderr, masks)),
+        masked_errors(masks),
     ):
         yield
 
@@ -61,12 +62,12 @@ def masked_output(secrets: Sequence[str]) -> Iterator[None]:
 class MaskedStream(io.TextIOBase):
     """A text stream in front of another; secrets written to it in one piece are masked."""
 
-    def __init__(self, target: TextIO, secrets: Sequence[str]) -> None:
+    def __init__(self, target: TextIO, masks: Masks) -> None:
         self._target = target
-        self._secrets = secrets
+        self._masks = masks
 
     def write(self, text: str) -> int:
-        self._target.write(mask(text, self._secrets))
+        self._target.write(self._masks.mask(text))
         return len(text)
 
     def flush(self) -> None:

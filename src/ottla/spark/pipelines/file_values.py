@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.variables import YamlMapping, YamlValue, mask, resolve
+from ottla.spark.pipelines.variables import Masks, Resolved, YamlMapping, YamlValue, resolve
 
 MAX_INCLUDES: Final = 10
 """How deep files may include files."""
@@ -30,10 +30,12 @@ JOINED: Final = ("steps", "sinks")
 
 
 class FileValues(NamedTuple):
-    """The values of a file, and those among them that are never printed."""
+    """The values of a file, what of them is never printed, and the variables that are unknown."""
 
     values: Mapping[str, YamlValue]
-    secrets: tuple[str, ...]
+    masks: Masks
+    mistakes: Mapping[str, str]
+    """By the path of the value: `sources.views.topic`, `sinks[0].name`."""
 
 
 def load(path: Path, overrides: Sequence[str] = (), profile: str | None = None) -> FileValues:
@@ -41,12 +43,9 @@ def load(path: Path, overrides: Sequence[str] = (), profile: str | None = None) 
     values = with_profile(read_with_includes(path), profile, path)
     for setting in overrides:
         override(values, setting)
-    secrets: set[str] = set()
-    with masked_errors(secrets):
-        resolved = resolve(
-            values, os.environ, lambda name: read_text(path.parent / name), secrets=secrets
-        )
-    return FileValues(resolved, tuple(sorted(secrets)))
+    found = Resolved()
+    resolved = resolve(values, os.environ, lambda name: read_text(path.parent / name), found)
+    return FileValues(resolved, found.masks(values), found.mistakes)
 
 
 def read_with_includes(path: Path, including: tuple[Path, ...] = ()) -> YamlMapping:
@@ -162,14 +161,14 @@ def index(items: Sequence[YamlValue], name: str, where: str) -> int:
 
 
 @contextmanager
-def masked_errors(secrets: Sequence[str] | set[str]) -> Iterator[None]:
+def masked_errors(masks: Masks) -> Iterator[None]:
     """A UserError in the block shows no secret."""
     try:
         yield
     except UserError as error:
-        if mask(str(error), secrets) == str(error):
+        if masks.mask(str(error)) == str(error):
             raise
-        raise UserError(mask(str(error), secrets)) from None
+        raise UserError(masks.mask(str(error))) from None
 
 
 def read_text(path: Path) -> str:

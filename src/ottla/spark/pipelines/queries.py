@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.model.errors import UserError
 from ottla.spark.pipelines.checkpoint_owner import Checkpoints
 from ottla.spark.pipelines.decoding.formats import REASON, own_columns
 from ottla.spark.pipelines.dlq.letters import letter, letters
@@ -92,6 +93,26 @@ def outputs(pipeline: Pipeline, views: Views) -> Iterator[QueryOutput]:
             [member] = layout.members
             writer = _own_query(pipeline, views, member, refused.get(member.view))
         yield _output(pipeline, layout.name, writer, record)
+
+
+def sink_mistakes(pipeline: Pipeline, views: Views) -> list[str]:
+    """What is wrong with the columns and expressions of each sink whose view there is; if nothing
+    is, and all views are there, what stops the queries otherwise."""
+    found: list[str] = []
+    sinks = [sink for sink in pipeline.sinks if sink.source in views.frames]
+    for sink in sinks:
+        try:
+            _writer(sink, views.frames[sink.source])
+        except UserError as mistake:
+            found.append(str(mistake))
+    every = (*pipeline.sources, *pipeline.files, *pipeline.steps)
+    has_all = len(sinks) == len(pipeline.sinks) and all(view.name in views.frames for view in every)
+    if has_all and not found:
+        try:
+            list(outputs(pipeline, views))
+        except UserError as mistake:
+            found.append(str(mistake))
+    return found
 
 
 def _own_query(

@@ -22,14 +22,14 @@ from ottla.spark.pipelines.checkpoint_owner import claim
 from ottla.spark.pipelines.file_sources import TableRefresh
 from ottla.spark.pipelines.file_values import masked_errors
 from ottla.spark.pipelines.group_sync import GroupSyncing
-from ottla.spark.pipelines.lineage import run_events
+from ottla.spark.pipelines.lineage.run_events import run_events
 from ottla.spark.pipelines.progress import QueryTotal
 from ottla.spark.pipelines.queries import outputs
 from ottla.spark.pipelines.running_queries import History, Listener, QueryFailed, Run
 from ottla.spark.pipelines.session import activate, session, stop_session
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.topic_ends import TopicEnds
-from ottla.spark.pipelines.variables import mask
+from ottla.spark.pipelines.variables import Masks, mask
 from ottla.spark.pipelines.views import Views
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _session(pipeline: Pipeline, master: str | None) -> SparkSession:
 def _masked_failures(secrets: Sequence[str]) -> Iterator[None]:
     """No failure of a query and no mistake in the file shows a secret."""
     try:
-        with masked_errors(secrets):
+        with masked_errors(Masks(tuple(secrets))):
             yield
     except QueryFailed as failure:
         raise QueryFailed(mask(str(failure), secrets)) from None

@@ -44,6 +44,7 @@ ON_ONE_MACHINE: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
+CONTEXT_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 LOCAL_CHECKPOINTS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager",
@@ -107,12 +108,17 @@ def log_path(checkpoint: str | None) -> Path:
 
 
 def _silence(spark: SparkSession) -> None:
-    """Keep tracebacks of connections that end with Java off standard error.
+    """Keep tracebacks of connections that end with Java, and of errors, off standard error.
 
     Spark's server for accumulators and py4j, in this process, print one for each when a worker or
-    Java ends before them. A failure of a query is reported by the query.
+    Java ends before them. A failure of a query is reported by the query, and one of its SQL, which
+    PySpark prints with Java's trace and the text of the SQL, by whom it is raised to.
     """
+    from pyspark.logger import PySparkLogger
+
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    for name in CONTEXT_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda request, address: None

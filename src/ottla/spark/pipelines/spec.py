@@ -286,3 +286,5 @@ class Pipeline:
     """Whether sinks without state share one query that reads their source."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values of the file that are masked in everything that is printed."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What other values of the environment and of files are shown as in messages."""

@@ -5,7 +5,9 @@ Owns: the views of one pipeline, and the refused rows on the way. Never: starts 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 WATERMARK: Final = "spark.watermarkDelayMs"
 """What Spark writes beside a column that has one."""
+NOT_FOUND: Final = "[TABLE_OR_VIEW_NOT_FOUND]"
+"""How Spark says that there is no such view."""
 _HEADERS: Final = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 FUNCTIONS: Final = (
     f"""header(headers {_HEADERS}, name STRING) RETURNS STRING
@@ -68,6 +72,19 @@ class DeadLetter(NamedTuple):
         return f"{self.view}_dead_letter"
 
 
+@dataclass
+class ViewMistakes:
+    """What is wrong with views, and which are left out; one that is made of those is, too."""
+
+    left_out: set[str]
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, name: str, line: str) -> None:
+        if not (NOT_FOUND in line and any(f"`{view}`" in line for view in self.left_out)):
+            self.lines.append(line)
+        self.left_out.add(name)
+
+
 class Views:
     """What a pipeline's names stand for."""
 
@@ -79,33 +96,52 @@ class Views:
         read_files: ReadFiles | None = None,
         *,
         batch: Mapping[str, DataFrame] | None = None,
+        mistakes: ViewMistakes | None = None,
     ) -> None:
         """`batch`: the rows of sources in one batch of a query, as `judged` has them; its session
-        has the functions already."""
+        has the functions already. With `mistakes` they are collected there, and the views that have
+        one are left out; otherwise the first is raised."""
         self._spark = spark
         self._pipeline = pipeline
         self._read = read or self._stream
+        self._read_files = read_files or self._file_frame
         self.frames: dict[str, DataFrame] = {}
         self.judged: dict[str, DataFrame] = dict(batch or {})
         """The rows of each source: of a topic with those that are refused, and the reason."""
         self.dead_letters: list[DeadLetter] = []
         self.table_use = file_sources.TableUse()
+        self._mistakes = mistakes
         for function in FUNCTIONS if batch is None else ():
             spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}")
         for source in pipeline.sources:
-            self._add_source(source)
+            with self._collected(source.name):
+                self._add_source(source)
         for files in pipeline.files:
-            where = f"sources.{files.name}"
-            if files.name not in self.judged:
-                with _analysed(where):
-                    self.judged[files.name] = (read_files or self._file_frame)(files)
-            frame = _late(self.judged[files.name], files.watermark, where)
-            if batch is not None and files.is_table:
-                self.frames[files.name] = frame  # the batch's session has this view
-            else:
-                self._add(files.name, frame)
+            with self._collected(files.name):
+                self._add_files(files, in_batch=batch is not None)
         for step in pipeline.steps:
-            self._add(step.name, self._step(step))
+            with self._collected(step.name):
+                self._add(step.name, self._step(step))
+
+    @contextmanager
+    def _collected(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except UserError as mistake:
+            if self._mistakes is None:
+                raise
+            self._mistakes.add(name, str(mistake))
+
+    def _add_files(self, files: FileSource | DatabaseSource, *, in_batch: bool) -> None:
+        where = f"sources.{files.name}"
+        if files.name not in self.judged:
+            with _analysed(where):
+                self.judged[files.name] = self._read_files(files)
+        frame = _late(self.judged[files.name], files.watermark, where)
+        if in_batch and files.is_table:
+            self.frames[files.name] = frame  # the batch's session has this view
+        else:
+            self._add(files.name, frame)
 
     def _add_source(self, source: Source) -> None:
         where = f"sources.{source.name}"
@@ -134,7 +170,12 @@ class Views:
             case DeduplicateStep():
                 return self._deduplicate(step)
             case PythonStep():
-                return python_steps.call(step, [self.frames[name] for name in step.sources])
+                return python_steps.call(step, [self._frame(name) for name in step.sources])
+
+    def _frame(self, name: str) -> DataFrame:
+        if self._mistakes is not None and name in self._mistakes.left_out:
+            raise UserError(f"{NOT_FOUND} `{name}`")
+        return self.frames[name]
 
     def _sql(self, step: SqlStep) -> DataFrame:
         with _analysed(f"step {step.name}: sql"):
@@ -143,7 +184,7 @@ class Views:
     def _reject(self, step: RejectStep) -> DataFrame:
         from pyspark.sql import functions as F
 
-        frame = self.frames[step.source]
+        frame = self._frame(step.source)
         lost = [name for name in ORIGIN if name not in frame.columns]
         if lost:
             raise UserError(
@@ -158,7 +199,7 @@ class Views:
 
     def _deduplicate(self, step: DeduplicateStep) -> DataFrame:
         with _analysed(f"step {step.name}: deduplicate"):
-            frame, keys = self.frames[step.source], list(step.keys)
+            frame, keys = self._frame(step.source), list(step.keys)
             if not frame.isStreaming:  # a sample or a fixture: all rows are one batch
                 return frame.dropDuplicates(keys)
             if step.within is None and _watermarked(frame) is None:

@@ -20,13 +20,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlparse
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.file_values import load, masked_errors
 from ottla.spark.pipelines.spec import DatabaseSource, Pipeline
 from ottla.spark.pipelines.variables import YamlValue
+
+if TYPE_CHECKING:
+    from ottla.spark.pipelines.file_models.top import FileReading
 
 PACKAGES: Final = ("yaml", "pydantic", "pyspark")
 
@@ -35,13 +38,31 @@ def open_pipeline(
     path: Path, overrides: Sequence[str] = (), profile: str | None = None
 ) -> Pipeline:
     """The pipeline of a file; UserError where the file or a package it needs is at fault."""
+    reading = read_pipeline(path, overrides, profile)
+    if reading.mistakes:
+        raise UserError("\n".join(reading.mistakes))
+    return reading.pipeline
+
+
+def read_pipeline(
+    path: Path, overrides: Sequence[str] = (), profile: str | None = None
+) -> FileReading:
+    """The pipeline of a file as far as it is right, and every mistake, without a secret."""
     for package in PACKAGES:
         if find_spec(package) is None:
             raise UserError(f"pipelines need {package}: pip install 'ottla[spark]'")
-    values, secrets = load(path, overrides, profile)
-    with masked_errors(secrets):
-        pipeline = parse(values, path.parent)
-        return replace(pipeline, secrets=(*secrets, *_passwords(pipeline)))
+    from ottla.spark.pipelines.file_models import top
+
+    values, masks, unresolved = load(path, overrides, profile)
+    with masked_errors(masks):
+        reading = top.read_pipeline(values, path.parent, unresolved)
+    pipeline = replace(
+        reading.pipeline,
+        secrets=(*masks.secrets, *_passwords(reading.pipeline)),
+        variables=masks.variables,
+    )
+    mistakes = tuple(map(masks.mask, reading.mistakes))
+    return reading._replace(pipeline=pipeline, mistakes=mistakes)
 
 
 def _passwords(pipeline: Pipeline) -> list[str]:

@@ -62,6 +62,13 @@ def test_rows_go_to_the_partition_of_their_key() -> None:
     assert by_partition(broker) == expected
 
 
+def test_keys_that_are_to_be_ignored_choose_no_partition() -> None:
+    ignored = {"partitioner_ignore_keys": True}
+    assert len(by_partition(send(TABLE, {"t": 7}, ignored, key="key"))) == 1
+    hashed = by_partition(send(TABLE, {"t": 7}, ignored, partition_by="key"))
+    assert hashed == by_partition(send(TABLE, {"t": 7}, {}, key="key")), "as it is asked for"
+
+
 def test_rows_go_where_a_column_of_numbers_says_or_another_column_hashes() -> None:
     numbered = by_partition(send(TABLE, {"t": 3}, {}, partition_by="number"))
     assert numbered == {n: [b"%d" % row for row in range(n, ROWS, 3)] for n in range(3)}

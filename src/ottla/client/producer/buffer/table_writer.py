@@ -173,7 +173,7 @@ class TableWriter:
                 numbers = column.to_numpy()
                 self._check(int(numbers.min()), int(numbers.max()))
                 return numbers, None
-        elif self._columns.key is not None:
+        elif self._columns.key is not None and not self._config.partitioner_ignore_keys:
             column = self._named_column(table, "key", self._columns.key)
         else:
             return None, None

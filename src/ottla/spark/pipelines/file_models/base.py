@@ -90,18 +90,28 @@ def mistake_at(path: str, text: str) -> ValidationError:
 
 def checked(model: type[M], values: object) -> M:
     """The model of these values; UserError with a line for each mistake."""
+    found = mistakes_of(model, values)
+    if found:
+        raise UserError("\n".join(line for _, line in found))
+    return model.model_validate(values)
+
+
+def mistakes_of(model: type[FileModel], values: object) -> list[tuple[Place, str]]:
+    """What is wrong with these values: each place, and the line that says it."""
     try:
-        return model.model_validate(values)
+        model.model_validate(values)
     except ValidationError as error:
-        lines = [_line(detail["loc"], _text(model, detail)) for detail in error.errors()]
-        raise UserError("\n".join(lines)) from None
+        return [
+            (detail["loc"], _line(detail["loc"], _text(model, detail))) for detail in error.errors()
+        ]
+    return []
 
 
 class Mistakes:
     """Mistakes that are found one by one, reported together."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self.lines: list[str] = []
 
     @contextmanager
     def collected(self, *place: int | str) -> Iterator[None]:
@@ -110,13 +120,13 @@ class Mistakes:
             yield
         except ValidationError as error:
             for detail in error.errors():
-                self._lines.append(_line((*place, *detail["loc"]), detail["msg"]))
+                self.lines.append(_line((*place, *detail["loc"]), detail["msg"]))
         except UserError as error:
-            self._lines.append(_line(place, str(error)))
+            self.lines.append(_line(place, str(error)))
 
     def report(self) -> None:
-        if self._lines:
-            raise UserError("\n".join(self._lines))
+        if self.lines:
+            raise UserError("\n".join(self.lines))
 
 
 def one_of(value: object, kinds: Sequence[str]) -> str:

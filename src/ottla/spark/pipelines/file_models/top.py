@@ -1,15 +1,17 @@
 """A whole pipeline file, and its JSON Schema for editors.
 
 Owns: the keys at the top of a file, how names must be chosen, and the order in which mistakes are
-reported: first those of the keys, all of them; then what schemas and options say; then names.
+reported: those of the keys, of schemas and options, of names. An item that is wrong is left out of
+the later checks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Final
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict
 
@@ -22,9 +24,11 @@ from ottla.spark.pipelines.file_models.base import (
     IsMapping,
     Mistakes,
     Options,
+    Place,
     Text,
     checked,
     key,
+    mistakes_of,
     plain_text,
 )
 from ottla.spark.pipelines.file_models.formats import RegistryKeys
@@ -45,6 +49,14 @@ BOOTSTRAP: Final = "localhost:9092"
 TRIGGERS: Final = re.compile(r"once|\d+ (millisecond|second|minute|hour)s?")
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 USUAL: Final = RestartPolicy()
+UNNAMED: Final = "unnamed"
+"""Stands for a name, or a registry, that is wrong, in the rest of the checks."""
+ITEMS: Final = ("sources", "steps", "sinks")
+"""Keys whose items are checked one by one."""
+NEEDED: Final = {
+    "sources": "; see ottla pipeline list-templates",
+    "sinks": ": where the rows go",
+}
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 OF_FILES: Final[Mapping[str, YamlValue]] = {
     "include": {
@@ -134,11 +146,92 @@ class PipelineFile(FileModel):
     sync_groups: GroupSyncKeys | None = key("For a mirror: groups that can continue.", None)
 
 
+class FileReading(NamedTuple):
+    """A file, as far as it can be read: its pipeline is without the items that are wrong."""
+
+    pipeline: spec.Pipeline
+    mistakes: tuple[str, ...]
+    wrong_keys: frozenset[str]
+    """Keys at the top of the file that are wrong as a whole."""
+    left_out: frozenset[str]
+    """Views that the pipeline is without."""
+
+
 def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
     """The pipeline of a file's values; UserError with a line for each mistake."""
-    file: PipelineFile = checked(PipelineFile, values)
-    defaults = Defaults(file.name, file.bootstrap, folder, file.registry)
+    reading = read_pipeline(values, folder)
+    if reading.mistakes:
+        raise UserError("\n".join(reading.mistakes))
+    return reading.pipeline
+
+
+def read_pipeline(
+    values: Mapping[str, YamlValue],
+    folder: Path,
+    unresolved: Mapping[str, str] = MappingProxyType({}),
+) -> FileReading:
+    """The pipeline of a file's values, and every mistake in them; `unresolved` are those that are
+    known of already, by the path of their values."""
+    of_keys = [
+        (place, line)
+        for place, line in mistakes_of(PipelineFile, values)
+        if not any(re.match(rf"{re.escape(path)}(?!\w)", line) for path in unresolved)
+    ]
+    places = [*map(_place, unresolved), *(place for place, _ in of_keys)]
+    wrong_keys = {str(place[0]) for place in places if place[0] not in ITEMS or not place[1:]}
+    wrong_items = {place[:2] for place in places}
+    items = {name: _items(values.get(name)) for name in ITEMS if name not in wrong_keys}
+    right_items = {
+        name: {place: item for place, item in all_of.items() if (name, place) not in wrong_items}
+        for name, all_of in items.items()
+    }
+    file = _file_of(values, wrong_keys, right_items)
     mistakes = Mistakes()
+    mistakes.lines += [*unresolved.values(), *(line for _, line in of_keys)]
+    pipeline = _convert(file, folder, right_items, mistakes)
+    for name, advice in NEEDED.items():
+        if name not in wrong_keys and not items[name]:
+            mistakes.lines.append(f"{name}: expected at least one{advice}")
+    right = {view.name for view in (*pipeline.sources, *pipeline.files, *pipeline.steps)}
+    steps = [item for item in items.get("steps", {}).values() if isinstance(item, Mapping)]
+    declared = [*items.get("sources", ()), *(step.get("name") for step in steps)]
+    left_out = frozenset(str(name) for name in declared if name not in right)
+    if wrong_keys.isdisjoint(ITEMS):  # otherwise it is not known which views there are
+        mistakes.lines += _name_mistakes(pipeline, sorted(left_out))
+    return FileReading(pipeline, tuple(mistakes.lines), frozenset(wrong_keys), left_out)
+
+
+def _file_of(
+    values: Mapping[str, YamlValue],
+    wrong_keys: Collection[str],
+    items: Mapping[str, Mapping[int | str, YamlValue]],
+) -> PipelineFile:
+    """The model of what is right."""
+    rest = {name: value for name, value in values.items() if name not in {*wrong_keys, *ITEMS}}
+    for name, right in items.items():
+        rest[name] = right if name == "sources" else [*right.values()]
+    unknown = {"name": UNNAMED} | ({"registry": UNNAMED} if "registry" in wrong_keys else {})
+    return checked(PipelineFile, {**unknown, **rest})
+
+
+def _items(items: YamlValue) -> dict[int | str, YamlValue]:
+    return dict(items) if isinstance(items, Mapping) else dict(enumerate(items or ()))
+
+
+def _place(path: str) -> Place:
+    """Of `sinks[0].name`: the key and the item."""
+    return tuple(int(part) if part.isdecimal() else part for part in re.findall(r"[^.\[\]]+", path))
+
+
+def _convert(
+    file: PipelineFile,
+    folder: Path,
+    items: Mapping[str, Mapping[int | str, YamlValue]],
+    mistakes: Mistakes,
+) -> spec.Pipeline:
+    """What the models say, without what is wrong with schemas and options: that is a mistake at the
+    place of the item in the file."""
+    defaults = Defaults(file.name, file.bootstrap, folder, file.registry)
     sources: list[spec.Source] = []
     files: list[spec.FileSource | spec.DatabaseSource] = []
     for name, source in file.sources.items():
@@ -148,15 +241,14 @@ def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
             elif isinstance(source, TopicSourceKeys):
                 sources.append(source.source(name, defaults))
     steps: list[spec.Step] = []
-    for number, step in enumerate(file.steps):
+    for number, step in zip(items.get("steps", ()), file.steps, strict=True):
         with mistakes.collected("steps", number):
             steps.append(step.step(folder))
     sinks: list[spec.Sink] = []
-    for number, sink in enumerate(file.sinks):
+    for number, sink in zip(items.get("sinks", ()), file.sinks, strict=True):
         with mistakes.collected("sinks", number):
             sinks.append(sink.sink(defaults))
-    mistakes.report()
-    pipeline = spec.Pipeline(
+    return spec.Pipeline(
         file.name,
         file.bootstrap,
         file.checkpoint or f"./checkpoints/{file.name}",
@@ -171,8 +263,6 @@ def pipeline_of(values: Mapping[str, YamlValue], folder: Path) -> spec.Pipeline:
         _lineage(file.lineage),
         file.shared_reads,
     )
-    _check_names(pipeline)
-    return pipeline
 
 
 def _lineage(keys: LineageKeys | None) -> spec.Lineage | None:
@@ -186,15 +276,12 @@ def _group_sync(file: PipelineFile) -> spec.GroupSync | None:
     return spec.GroupSync(keys.origin or file.bootstrap, keys.target, keys.groups, keys.every)
 
 
-def _check_names(pipeline: spec.Pipeline) -> None:
+def _name_mistakes(pipeline: spec.Pipeline, left_out: Sequence[str]) -> list[str]:
+    """`left_out` are views that may be read, though they are wrong otherwise."""
     mistakes: list[str] = []
-    if not pipeline.sources and not pipeline.files:
-        mistakes.append("sources: expected at least one; see ottla pipeline list-templates")
-    if not pipeline.sinks:
-        mistakes.append("sinks: expected at least one: where the rows go")
-    views: dict[str, None] = {}
+    views = dict.fromkeys(left_out)
     for view in (*pipeline.sources, *pipeline.files, *pipeline.steps):
-        mistakes += _name_mistakes(view.name, views)
+        mistakes += _mistakes_of_name(view.name, views)
         read: tuple[str, ...] = ()
         if isinstance(view, spec.RejectStep | spec.DeduplicateStep):
             read = (view.source,)
@@ -204,14 +291,13 @@ def _check_names(pipeline: spec.Pipeline) -> None:
         views[view.name] = None
     sinks: dict[str, None] = {}
     for sink in pipeline.sinks:
-        mistakes += _name_mistakes(sink.name, sinks)
+        mistakes += _mistakes_of_name(sink.name, sinks)
         sinks[sink.name] = None
         mistakes += _view_mistakes(f"sink {sink.name}", (sink.source,), views)
-    if mistakes:
-        raise UserError("\n".join(mistakes))
+    return mistakes
 
 
-def _name_mistakes(name: str, taken: Iterable[str]) -> list[str]:
+def _mistakes_of_name(name: str, taken: Iterable[str]) -> list[str]:
     if not NAME.fullmatch(name):
         return [f"{name!r}: expected a name of letters, digits and _, a letter first"]
     if name in taken:

@@ -1,8 +1,8 @@
 """OpenLineage events of a run: which datasets it reads and writes, their columns and row counts.
 
-Owns: the names of datasets, and when events are sent: START, RUNNING at most every
-`RUNNING_EVERY_MS`, then COMPLETE or FAIL. Never: delays or fails a run: events are sent by a thread
-of their own, one at a time, and what cannot be sent is a warning.
+Owns: when events are sent: START, RUNNING at most every `RUNNING_EVERY_MS`, then COMPLETE or FAIL.
+Never: delays or fails a run: events are sent by a thread of their own, one at a time, and what
+cannot be sent is a warning.
 
 The run of a pipeline is one run of the job `NAMESPACE` / `PIPELINE`. The client is OpenLineage's
 own, with its transports and its configuration.
@@ -16,26 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
-from urllib.parse import urlparse
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla import __version__
 from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.checkpoint_owner import local_folder
+from ottla.spark.pipelines.lineage.datasets import Dataset, inputs, outputs
 from ottla.spark.pipelines.progress import QueryProgress
-from ottla.spark.pipelines.spec import (
-    DatabaseSource,
-    FileSource,
-    FilesTarget,
-    Lineage,
-    Pipeline,
-    RejectStep,
-    Sink,
-    Source,
-    TableTarget,
-    TopicTarget,
-)
+from ottla.spark.pipelines.spec import Lineage, Pipeline
 from ottla.spark.pipelines.variables import mask
 
 if TYPE_CHECKING:
@@ -61,16 +49,6 @@ SETTINGS: Final = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSP
 NAMESPACE: Final = "OPENLINEAGE_NAMESPACE"
 
 OnBatch: TypeAlias = Callable[[QueryProgress], None]
-
-
-class Dataset(NamedTuple):
-    """A dataset by OpenLineage's rules for names, and the view that has its columns."""
-
-    namespace: str
-    name: str
-    view: str
-    query: str | None = None
-    """The query whose row count it has, where there is one for it alone."""
 
 
 @contextmanager
@@ -181,7 +159,9 @@ class RunEvents:
             rows = max(self._rows_in.values())  # a query may read it for some sinks only
             facet = InputStatisticsInputDatasetFacet(rowCount=rows, producer=PRODUCER)
             counts["inputStatistics"] = facet
-        schema: dict[str, DatasetFacet] = {"schema": self._schemas[dataset.view]}
+        schema: dict[str, DatasetFacet] = {}
+        if dataset.has_columns:
+            schema["schema"] = self._schemas[dataset.view]
         return InputDataset(dataset.namespace, dataset.name, counts, facets=schema)
 
     def _output(self, dataset: Dataset) -> OutputDataset:
@@ -197,70 +177,6 @@ class RunEvents:
             counts["outputStatistics"] = facet
         schema: dict[str, DatasetFacet] = {"schema": self._schemas[dataset.view]}
         return OutputDataset(dataset.namespace, dataset.name, counts, facets=schema)
-
-
-def inputs(pipeline: Pipeline) -> list[Dataset]:
-    found = [one for source in pipeline.sources for one in _topics(source)]
-    return [*found, *(_table(source) for source in pipeline.files)]
-
-
-def outputs(pipeline: Pipeline) -> list[Dataset]:
-    found = [one for sink in pipeline.sinks for one in _target(sink)]
-    for source in pipeline.sources:
-        if source.dead_letter is not None:
-            servers = source.options["kafka.bootstrap.servers"]
-            found.append(Dataset(_cluster(servers), source.dead_letter, source.name))
-    for step in pipeline.steps:
-        if isinstance(step, RejectStep) and step.dead_letter is not None:
-            found.append(Dataset(_cluster(pipeline.bootstrap), step.dead_letter, step.name))
-    return list({(one.namespace, one.name): one for one in reversed(found)}.values())[::-1]
-
-
-def _topics(source: Source) -> list[Dataset]:
-    """A topic each; a pattern, or partitions that are assigned, as they are written."""
-    options = source.options
-    cluster = _cluster(options["kafka.bootstrap.servers"])
-    names = options.get("subscribe")
-    if names is not None:
-        return [Dataset(cluster, name.strip(), source.name) for name in names.split(",")]
-    named = options.get("subscribePattern") or options["assign"]
-    return [Dataset(cluster, named, source.name)]
-
-
-def _table(source: FileSource | DatabaseSource) -> Dataset:
-    if isinstance(source, FileSource):
-        return _file(source.path, source.name)
-    parts = urlparse(source.uri)
-    if not parts.hostname:
-        return Dataset(parts.scheme or "database", parts.path, source.name)
-    port = f":{parts.port}" if parts.port else ""
-    scheme = "postgres" if parts.scheme == "postgresql" else parts.scheme
-    name = f"{parts.path.strip('/')}.{source.name}"
-    return Dataset(f"{scheme}://{parts.hostname}{port}", name, source.name)
-
-
-def _target(sink: Sink) -> list[Dataset]:
-    target = sink.target
-    match target:
-        case TopicTarget():
-            name = target.topic or f"({target.topic_of})"
-            return [Dataset(_cluster(target.bootstrap), name, sink.source, sink.name)]
-        case FilesTarget() | TableTarget():
-            return [_file(target.path, sink.source)._replace(query=sink.name)]
-        case _:
-            return []
-
-
-def _cluster(servers: str) -> str:
-    return f"kafka://{servers.split(',')[0].strip()}"
-
-
-def _file(path: str, view: str) -> Dataset:
-    local = local_folder(path)
-    if local is not None:
-        return Dataset("file", str(local.absolute()), view)
-    parts = urlparse(path)
-    return Dataset(f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/"), view)
 
 
 def _schema(frame: DataFrame) -> SchemaDatasetFacet:
