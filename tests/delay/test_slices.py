@@ -19,27 +19,8 @@ from ottla.delay.slices import (
     sliced,
     step_through,
 )
+from tests.fakes.loop_turns import Turns
 from tests.fakes.manual_time import ManualClock
-
-
-class Turns:
-    """Counts the turns of the loop while something else runs."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._counts = True
-
-    def begin(self) -> None:
-        asyncio.get_running_loop().call_soon(self._turn)
-
-    def end(self) -> int:
-        self._counts = False
-        return self.count
-
-    def _turn(self) -> None:
-        if self._counts:
-            self.count += 1
-            asyncio.get_running_loop().call_soon(self._turn)
 
 
 @pytest.mark.parametrize(("items", "size", "turns"), [(0, 3, 0), (3, 3, 0), (4, 3, 1), (10, 3, 3)])

@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 SLICE: Final = 200
 """Items between two turns of the loop: 2 ms where an item takes 10 us, as most do."""
+PLAIN: Final = 2_000
+"""Items between two turns where the interpreter's own loops handle them: under 1 ms."""
 FREED: Final = 10_000
 """Objects that are freed between two turns: 1 ms."""
 SLICE_NS: Final = 4_000_000

@@ -26,7 +26,7 @@ async def test_a_member_joins_is_described_and_leaves() -> None:
         assert (reply.epoch, len(reply.assignment or ())) == (1, 1)
         shown = await consumer.describe("g")
         assert (shown.state, shown.epoch) == ("Stable", 1)
-        [listed] = made.groups.overviews((), ("consumer",))
+        [listed] = made.groups.overviews(set(), {"consumer"})
         assert listed.state == "Stable"
         assert await made.groups.describe("g") is None
         await consumer.heartbeat("g", HeartbeatRequest("a", -1))
