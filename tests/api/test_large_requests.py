@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS
 from ottla.api.alter_replica_log_dirs import API as MOVE
 from ottla.api.api import Fields
+from ottla.api.consumer_group_heartbeat import API as HEARTBEAT
 from ottla.api.describe_log_dirs import API as DESCRIBE_DIRS
 from ottla.api.elect_leaders import API as ELECT
 from ottla.api.list_groups import API as LIST_GROUPS
@@ -22,7 +23,7 @@ from ottla.controller.controller import ELECTIONS_AT_ONCE
 from ottla.controller.events import NewTopic
 from ottla.delay.slices import PLAIN, SLICE
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
+from ottla.model.ids import NO_TOPIC_ID, TopicPartition
 from ottla.protocol import wire
 from tests.api.large_requests import handled
 from tests.api.transaction_requests import ID, transacting
@@ -193,3 +194,26 @@ async def test_write_txn_markers() -> None:
         assert codes == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]
         assert len(cast(list[Fields], result["topics"])) == 1 + MANY
         assert turns >= 5 * STEPS_OF_SLICE
+
+
+MEMBER: Final[dict[str, Any]] = {
+    "group_id": "g",
+    "member_id": "me",
+    "member_epoch": 0,
+    "rebalance_timeout": 60_000,
+    "subscribed_topic_names": [TP.topic],
+    "topic_partitions": [],
+}
+
+
+async def test_a_heartbeat_with_many_partitions() -> None:
+    async with transacting() as broker:
+        await handled(HEARTBEAT, broker.services, **MEMBER)
+        owned = [{"topic_id": NO_TOPIC_ID, "partitions": NUMBERS}]
+        reply, turns = await handled(
+            HEARTBEAT,
+            broker.services,
+            **{**MEMBER, "member_epoch": 1, "topic_partitions": owned},
+        )
+        assert (reply["error_code"], reply["member_epoch"]) == (ErrorCode.none, 1)
+        assert turns >= STEPS_OF_SLICE

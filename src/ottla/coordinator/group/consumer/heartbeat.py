@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from heapq import merge
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -32,10 +33,12 @@ from ottla.coordinator.group.consumer.timers import (
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
+from ottla.delay.slices import sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
 UNCHANGED: Final = -1
+SORTED_AT_ONCE: Final = 10_000
 
 
 class HeartbeatRequest(NamedTuple):
@@ -247,13 +250,19 @@ def profile_after(now: MemberProfile, request: HeartbeatRequest) -> MemberProfil
         now.rack_id if request.rack_id is None else request.rack_id,
         request.client_id,
         request.client_host,
-        now.topics if request.topics is None else tuple(sorted(set(request.topics))),
+        now.topics if request.topics is None else in_order(request.topics),
         pattern,
         now.rebalance_timeout_ms
         if request.rebalance_timeout_ms == UNCHANGED
         else request.rebalance_timeout_ms,
         now.assignor if request.assignor is None else request.assignor,
     )
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Each once, sorted; very many in parts, so that other threads run in between."""
+    distinct = list(set(names))
+    return tuple(merge(*map(sorted, sliced(distinct, SORTED_AT_ONCE))))
 
 
 def check_epoch(member: Member, epoch: int, owned: Parts | None) -> None:
