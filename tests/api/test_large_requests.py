@@ -13,10 +13,12 @@ from ottla.api.add_partitions_to_txn import API as ADD_PARTITIONS
 from ottla.api.alter_replica_log_dirs import API as MOVE
 from ottla.api.api import Fields
 from ottla.api.consumer_group_heartbeat import API as HEARTBEAT
+from ottla.api.delete_groups import API as DELETE_GROUPS
 from ottla.api.describe_log_dirs import API as DESCRIBE_DIRS
 from ottla.api.elect_leaders import API as ELECT
 from ottla.api.list_groups import API as LIST_GROUPS
 from ottla.api.list_partition_reassignments import API as LIST_MOVES
+from ottla.api.offset_fetch import API as OFFSET_FETCH
 from ottla.api.services import Services
 from ottla.api.write_txn_markers import API as MARKERS
 from ottla.controller.controller import ELECTIONS_AT_ONCE
@@ -217,3 +219,32 @@ async def test_a_heartbeat_with_many_partitions() -> None:
         )
         assert (reply["error_code"], reply["member_epoch"]) == (ErrorCode.none, 1)
         assert turns >= STEPS_OF_SLICE
+
+
+async def test_offset_fetch() -> None:
+    numbers = [*NUMBERS, *NUMBERS[:10]]
+    async with transacting() as broker:
+        topics = [
+            {"name": TP.topic, "partition_indexes": numbers},
+            {"name": "u", "partition_indexes": [0]},
+        ]
+        group = {"group_id": "g", "member_id": None, "topics": topics}
+        reply, turns = await handled(
+            OFFSET_FETCH, broker.services, 9, groups=[group], require_stable=True
+        )
+        results = first(cast(list[Fields], reply["groups"])[0]["topics"], "partitions")
+        assert [result["partition_index"] for result in results] == NUMBERS
+        assert {result["committed_offset"] for result in results} == {-1}
+        assert turns >= 3 * STEPS_OF_SLICE
+
+
+async def test_delete_groups() -> None:
+    async with transacting() as broker:
+        names = [f"g{number}" for number in NUMBERS]
+        reply, turns = await handled(
+            DELETE_GROUPS, broker.services, groups_names=[*names, *names[:10]]
+        )
+        results = cast(list[Fields], reply["results"])
+        assert [result["group_id"] for result in results] == names
+        assert {result["error_code"] for result in results} == {ErrorCode.group_id_not_found}
+        assert turns >= 2 * STEPS_OF_SLICE

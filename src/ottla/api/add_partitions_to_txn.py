@@ -16,7 +16,7 @@ from ottla.api.init_producer_id import as_supported_error
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
-from ottla.delay.slices import Slices, sliced
+from ottla.delay.slices import Slices, parts_of
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
 from ottla.protocol.schema import KioStruct
@@ -89,7 +89,7 @@ async def _started(adding: Adding, ctx: Context, slices: Slices) -> DeferredRepl
         added.settle({key: _verified(key, adding, ctx) async for key in slices.of(keys)})
         return added
     bad: dict[TopicPartition, ErrorCode] = {}
-    async for part in slices.of(sliced(keys, AT_ONCE)):
+    async for part in slices.of(parts_of(keys, AT_ONCE)):
         await slices.took(len(part))
         bad |= _bad(part, ctx)
     if bad:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.delay.slices import PLAIN, Slices, in_slices, sliced
+from ottla.delay.slices import PLAIN, Slices, in_slices, parts_of
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 
@@ -42,7 +42,7 @@ async def _lower(names: Sequence[str]) -> set[str]:
     """The names of a filter, which apply in any case."""
     lower: set[str] = set()
     slices = Slices(PLAIN)
-    for some in sliced(names, PLAIN):
+    for some in parts_of(names, PLAIN):
         await slices.took(len(some))
         lower.update(map(str.lower, some))
     return lower

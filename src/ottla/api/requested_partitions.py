@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ottla.delay.slices import PLAIN, Slices, sliced
+from ottla.delay.slices import PLAIN, Slices, parts_of
 
 TOPIC_COST: Final = 10
 """What a topic costs, in partitions."""
@@ -21,7 +21,7 @@ async def numbers_by_topic(topics: Iterable[tuple[str, Sequence[int]]]) -> dict[
     for name, indexes in topics:
         await slices.took(TOPIC_COST)
         of_topic = numbers.setdefault(name, set())
-        for some in sliced(indexes, PLAIN):
+        for some in parts_of(indexes, PLAIN):
             await slices.took(len(some))
             of_topic.update(some)
     return numbers

@@ -12,7 +12,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.coordinator.txn.state import Producer
-from ottla.delay.slices import Slices, sliced
+from ottla.delay.slices import Slices, parts_of
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.schema import KioStruct
@@ -37,7 +37,7 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
         )
         parts: list[DeferredReply[Codes]] = []
         async for topic in slices.of(marker.topics):
-            async for indexes in slices.of(sliced(topic.partition_indexes, BATCH)):
+            async for indexes in slices.of(parts_of(topic.partition_indexes, BATCH)):
                 keys = [TopicPartition(topic.name, index) for index in indexes]
                 parts.append(ctx.services.txns.markers.write(marking, keys))
         written.append(parts)

@@ -90,6 +90,11 @@ def sliced(items: Sequence[T], size: int = SLICE) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
+def parts_of(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The same one by one: as a list, the parts of very many items would take long."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
 async def finished(work: Generator[None, None, T]) -> T:
     """What the work returns; it yields where the loop may have a turn."""
     while True:
