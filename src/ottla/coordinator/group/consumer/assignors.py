@@ -244,7 +244,7 @@ class PreparedAssignment:
         self._input: AssignmentInput | None = None
         self._assignment: dict[str, Parts] = {}
 
-    def known(self, input: AssignmentInput) -> dict[str, Parts]:
+    def look_up(self, input: AssignmentInput) -> dict[str, Parts]:
         """Raises AssignmentRequired if it is large, and not the one computed last."""
         if not input.is_large:
             return input.assign()

@@ -89,6 +89,31 @@ class DetachedGroup(NamedTuple):
     ) -> Outcome[HeartbeatReply]:
         return self.protocol.heartbeat(self.group_id, request, lookup, now, assign=assign)
 
+    def adopt(
+        self, group: Group | None, outcome: Outcome[HeartbeatReply]
+    ) -> Outcome[HeartbeatReply]:
+        """What was decided on the copy; GroupChanged if the group, as it is now, has changed."""
+        assert outcome.then is None, "it would go on with the copy"
+        if group is not self.original:
+            raise GroupChanged
+        if self.original is not None and self.copy is not None:
+            if (self.original.changes, self.original.topics_changed) != self.seen:
+                raise GroupChanged
+            self.original.topics_changed = self.copy.topics_changed
+            self.original.patterns_of = self.copy.patterns_of
+        return outcome
+
+
+def is_large(group: Group | None, request: HeartbeatRequest, lookup: ResolvedPatterns) -> bool:
+    """Whether to decide it on a copy: it changes something, and concerns many topics."""
+    if request.epoch < JOINS:
+        return False
+    topics = len(request.topics or ())
+    if isinstance(group, ConsumerGroup) and not _has_settled(group, request, lookup):
+        owned = len(group.owners) // PARTITIONS_OF_TOPIC
+        topics = max(topics, len(group.topics), owned)
+    return max([topics, *map(len, lookup.topics.values())]) > LARGE_TOPICS
+
 
 class ConsumerProtocol:
     def __init__(
@@ -188,16 +213,6 @@ class ConsumerProtocol:
                 end_rebalance(before, draft)
         return draft.outcome(reply)
 
-    def is_large(self, group_id: str, request: HeartbeatRequest, lookup: ResolvedPatterns) -> bool:
-        """Whether to decide it on a copy: it changes something, and concerns many topics."""
-        if request.epoch < JOINS:
-            return False
-        topics, group = len(request.topics or ()), self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup) and not _has_settled(group, request, lookup):
-            owned = len(group.owners) // PARTITIONS_OF_TOPIC
-            topics = max(topics, len(group.topics), owned)
-        return max([topics, *map(len, lookup.topics.values())]) > LARGE_TOPICS
-
     def detached(self, group_id: str) -> DetachedGroup | None:
         """A copy of the group as it is now; None if it is of the classic protocol."""
         group = self._groups.get(group_id)
@@ -212,20 +227,6 @@ class ConsumerProtocol:
         )
         seen = (0, False) if group is None else (group.changes, group.topics_changed)
         return DetachedGroup(group_id, group, copy, seen, decides)
-
-    def adopt(
-        self, detached: DetachedGroup, outcome: Outcome[HeartbeatReply]
-    ) -> Outcome[HeartbeatReply]:
-        """What was decided on the copy; GroupChanged if the group has changed since."""
-        assert outcome.then is None, "it would go on with the copy"
-        group, copy = self._groups.get(detached.group_id), detached.copy
-        if group is not detached.original:
-            raise GroupChanged
-        if group is not None and copy is not None:
-            if (group.changes, group.topics_changed) != detached.seen:
-                raise GroupChanged
-            group.topics_changed, group.patterns_of = copy.topics_changed, copy.patterns_of
-        return outcome
 
     def _group_left(self, group_id: str) -> ConsumerGroup:
         return self._existing(group_id, f"Group {group_id} not found.")

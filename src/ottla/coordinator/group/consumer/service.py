@@ -27,7 +27,7 @@ from ottla.coordinator.group.consumer.heartbeat import (
 )
 from ottla.coordinator.group.consumer.member import Member
 from ottla.coordinator.group.consumer.pending_group import select_assignor
-from ottla.coordinator.group.consumer.protocol import DetachedGroup, GroupChanged
+from ottla.coordinator.group.consumer.protocol import DetachedGroup, GroupChanged, is_large
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
@@ -104,7 +104,8 @@ class ConsumerGroups:
         """
         if not group_id:
             raise KafkaError(ErrorCode.invalid_group_id)
-        consumer = self._runtime.owned(group_id).shard.consumer
+        shard = self._runtime.owned(group_id).shard
+        consumer = shard.consumer
         patterns, of = consumer.to_resolve(group_id, request, self._environment.clock.wall_ms())
         lookup = ResolvedPatterns()
         if patterns:
@@ -114,11 +115,13 @@ class ConsumerGroups:
             lookup = ResolvedPatterns(
                 await self._environment.thread_pool.run(resolve, patterns, names), of
             )
-        if consumer.is_large(group_id, request, lookup):
+        if is_large(shard.groups.get(group_id), request, lookup):
             reply, commit = await self._decide_on_copy(group_id, request, lookup)
         else:
             try:
-                reply, commit = self._decide(group_id, request, lookup, PreparedAssignment().known)
+                reply, commit = self._decide(
+                    group_id, request, lookup, PreparedAssignment().look_up
+                )
             except AssignmentRequired:
                 reply, commit = await self._decide_on_copy(group_id, request, lookup)
         await committed(commit)
@@ -150,7 +153,7 @@ class ConsumerGroups:
                 group = self._runtime.owned(group_id).shard.consumer.detached(group_id)
                 try:
                     if group is None:  # an upgrade concerns the members that wait here, too
-                        return self._decide(group_id, request, lookup, prepared.known)
+                        return self._decide(group_id, request, lookup, prepared.look_up)
                     now = self._environment.clock.wall_ms()
                     outcome = await pool.run(
                         group.heartbeat, request, lookup, now, prepared.compute
@@ -177,7 +180,7 @@ class ConsumerGroups:
 def _adopt(
     shard: GroupShard, _: WallMs, *, detached: DetachedGroup, outcome: Outcome[HeartbeatReply]
 ) -> Outcome[HeartbeatReply]:
-    return shard.consumer.adopt(detached, outcome)
+    return detached.adopt(shard.groups.get(detached.group_id), outcome)
 
 
 def _view(shard: GroupShard, group_id: str) -> GroupView:
