@@ -16,10 +16,13 @@ from ottla.api.consumer_group_heartbeat import API as HEARTBEAT
 from ottla.api.delete_groups import API as DELETE_GROUPS
 from ottla.api.describe_log_dirs import API as DESCRIBE_DIRS
 from ottla.api.elect_leaders import API as ELECT
+from ottla.api.leave_group import API as LEAVE
 from ottla.api.list_groups import API as LIST_GROUPS
 from ottla.api.list_partition_reassignments import API as LIST_MOVES
+from ottla.api.offset_commit import API as OFFSET_COMMIT
 from ottla.api.offset_fetch import API as OFFSET_FETCH
 from ottla.api.services import Services
+from ottla.api.txn_offset_commit import API as TXN_OFFSET_COMMIT
 from ottla.api.write_txn_markers import API as MARKERS
 from ottla.controller.controller import ELECTIONS_AT_ONCE
 from ottla.controller.events import NewTopic
@@ -248,3 +251,52 @@ async def test_delete_groups() -> None:
         assert [result["group_id"] for result in results] == names
         assert {result["error_code"] for result in results} == {ErrorCode.group_id_not_found}
         assert turns >= 2 * STEPS_OF_SLICE
+
+
+def commits(numbers: list[int]) -> list[dict[str, Any]]:
+    fields = {"committed_offset": 1, "committed_metadata": "m"}
+    return [{"partition_index": number, **fields} for number in numbers]
+
+
+async def test_offset_commit() -> None:
+    async with transacting() as broker:
+        topics = [{"name": TP.topic, "partitions": commits(NUMBERS)}]
+        reply, turns = await handled(
+            OFFSET_COMMIT, broker.services, 9, group_id="g", member_id="", topics=topics
+        )
+        results = first(reply["topics"], "partitions")
+        assert [result["partition_index"] for result in results] == NUMBERS
+        assert results[0]["error_code"] is ErrorCode.none
+        codes = {result["error_code"] for result in results[1:]}
+        assert codes == {ErrorCode.unknown_topic_or_partition}
+        assert turns >= 2 * STEPS_OF_SLICE
+
+
+async def test_txn_offset_commit() -> None:
+    async with transacting() as broker:
+        me = await broker.begun()
+        reply, turns = await handled(
+            TXN_OFFSET_COMMIT,
+            broker.services,
+            transactional_id=ID,
+            group_id="g",
+            producer_id=me.id,
+            producer_epoch=me.epoch,
+            topics=[{"name": TP.topic, "partitions": commits(NUMBERS)}],
+        )
+        results = first(reply["topics"], "partitions")
+        assert [result["partition_index"] for result in results] == NUMBERS
+        assert results[0]["error_code"] is ErrorCode.none
+        codes = {result["error_code"] for result in results[1:]}
+        assert codes == {ErrorCode.unknown_topic_or_partition}
+        assert turns >= 3 * STEPS_OF_SLICE
+
+
+async def test_leave_group() -> None:
+    async with transacting() as broker:
+        members = [{"member_id": f"m{number}"} for number in NUMBERS]
+        reply, turns = await handled(LEAVE, broker.services, group_id="g", members=members)
+        results = cast(list[Mapping[str, Any]], reply["members"])
+        assert [result["member_id"] for result in results] == [m["member_id"] for m in members]
+        assert {result["error_code"] for result in results} == {ErrorCode.unknown_member_id}
+        assert turns >= 3 * STEPS_OF_SLICE
