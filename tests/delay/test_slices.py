@@ -16,6 +16,8 @@ from ottla.delay.slices import (
     finished,
     free,
     in_slices,
+    let_go,
+    parts_of,
     sliced,
     step_through,
 )
@@ -109,3 +111,19 @@ async def test_what_a_message_holds_is_freed_in_slices() -> None:
     assert len(left) == 1, "the last of them were freed, the first not yet"
     await freeing
     assert not left
+
+
+@pytest.mark.parametrize("items", [set(range(2 * FREED + 1)), dict.fromkeys(range(2 * FREED + 1))])
+async def test_sets_and_dictionaries_are_emptied_in_slices(
+    items: set[int] | dict[int, None],
+) -> None:
+    counted = Turns()
+    counted.begin()
+    await let_go(items)
+    assert not items
+    assert counted.end() == 2
+
+
+def test_parts_are_made_one_by_one() -> None:
+    assert list(parts_of((1, 2, 3), 2)) == [(1, 2), (3,)]
+    assert next(iter(parts_of(range(1 << 40), 2))) == range(2)

@@ -7,7 +7,7 @@ transactions, and may only verify that a partition is part of one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -16,7 +16,7 @@ from ottla.api.init_producer_id import as_supported_error
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
-from ottla.delay.slices import Slices, parts_of
+from ottla.delay.slices import Slices, let_go, parts_of
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
 from ottla.protocol.schema import KioStruct
@@ -30,7 +30,7 @@ FIRST_WITH_ABORTABLE: Final = 5
 AT_ONCE: Final = 50
 """Partitions that are looked up at a time."""
 
-Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
+Codes: TypeAlias = dict[TopicPartition, ErrorCode]
 
 
 class Adding(NamedTuple):
@@ -46,8 +46,9 @@ async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     slices = Slices()
     if ctx.call.version < FIRST_BETWEEN_BROKERS:
         id, producer = _only(request, ctx)
-        keys = await _distinct(request.v3_and_below_topics, slices)
-        added = await _started(Adding(id, producer, keys), ctx, slices)
+        adding = Adding(id, producer, await _distinct(request.v3_and_below_topics, slices))
+        added = await _started(adding, ctx, slices)
+        del adding  # so that its partitions are freed with the codes
         return _to_a_client(await _by_topic(await added, slices))
     if not acts_as_broker(ctx.peer, ctx.services):
         raise KafkaError(ErrorCode.cluster_authorization_failed)
@@ -189,6 +190,7 @@ async def _by_topic(codes: Codes, slices: Slices) -> list[Fields]:
     topics: dict[str, list[Fields]] = {}
     async for (name, index), code in slices.of(codes.items()):
         topics.setdefault(name, []).append(_partition(index, code))
+    await let_go(codes)
     return [_topic(*item) async for item in slices.of(topics.items())]
 
 

@@ -13,7 +13,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, by_topic
-from ottla.delay.slices import SLICE, Slices
+from ottla.delay.slices import SLICE, Slices, let_go
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol import wire
@@ -29,6 +29,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
     async for name in slices.of(request.subscribed_topic_names or ()):
         ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
     sees = _sees(ctx) if ctx.services.authorizer.in_force else None
+    owned = await _owned(request.topic_partitions, slices)
     heartbeat = HeartbeatRequest(
         request.member_id,
         request.member_epoch,
@@ -40,10 +41,13 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
         request.subscribed_topic_names,
         request.subscribed_topic_regex,
         request.server_assignor,
-        await _owned(request.topic_partitions, slices),
+        owned,
         brings_id=ctx.call.version >= FIRST_WITH_OWN_IDS,
     )
-    reply = await ctx.services.groups.consumer.heartbeat(request.group_id, heartbeat, sees)
+    try:
+        reply = await ctx.services.groups.consumer.heartbeat(request.group_id, heartbeat, sees)
+    finally:
+        await let_go(owned or set())
     if reply.assignment is not None and len(reply.assignment) > SLICE:
         await asyncio.sleep(0)  # the decision was one slice
     return {
@@ -62,7 +66,9 @@ def _sees(ctx: Context) -> Callable[[str], bool]:
     return lambda name: ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
 
 
-async def _owned(topics: Iterable[KioStruct] | None, slices: Slices) -> Parts | None:
+async def _owned(
+    topics: Iterable[KioStruct] | None, slices: Slices
+) -> set[TopicIdPartition] | None:
     if topics is None:
         return None
     owned: set[TopicIdPartition] = set()
@@ -70,7 +76,7 @@ async def _owned(topics: Iterable[KioStruct] | None, slices: Slices) -> Parts | 
         topic_id = topic.topic_id or NO_TOPIC_ID
         async for partition in slices.of(topic.partitions):
             owned.add(TopicIdPartition(topic_id, partition))
-    return frozenset(owned)
+    return owned
 
 
 def _assignment(parts: Parts) -> Fields:

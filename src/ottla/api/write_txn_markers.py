@@ -12,7 +12,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.coordinator.txn.state import Producer
-from ottla.delay.slices import Slices, parts_of
+from ottla.delay.slices import Slices, let_go, parts_of
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.schema import KioStruct
@@ -45,8 +45,9 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
     results = []
     for marker, parts in zip(request.markers, written, strict=True):
         codes: dict[TopicPartition, ErrorCode] = {}
-        async for part_written in slices.of(parts):
-            codes |= await part_written
+        parts.reverse()
+        async for _ in slices.of(range(len(parts))):
+            codes |= await parts.pop()  # and so free what it holds
         topics = [
             _topic(topic.name, [
                 _partition(index, codes[TopicPartition(topic.name, index)])
@@ -55,6 +56,7 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
             async for topic in slices.of(marker.topics)
         ]  # fmt: skip
         results.append({"producer_id": marker.producer_id, "topics": topics})
+        await let_go(codes)
     return {"markers": results}
 
 

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from ottla.model.clock import Clock
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 SLICE: Final = 200
 """Items between two turns of the loop: 2 ms where an item takes 10 us, as most do."""
@@ -129,6 +130,16 @@ async def free(arrays: list[list[object]]) -> None:
         while array:
             await slices.took(min(len(array), FREED))
             del array[-FREED:]
+
+
+async def let_go(items: set[T] | dict[T, V]) -> None:
+    """Empty a set or a dictionary in slices: as `free` for arrays."""
+    take = items.pop if isinstance(items, set) else items.popitem
+    while items:
+        for _ in range(min(len(items), FREED)):
+            take()
+        if items:
+            await asyncio.sleep(0)
 
 
 def run_to_end(work: Generator[None, None, T]) -> T:

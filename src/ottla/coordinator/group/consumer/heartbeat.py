@@ -30,7 +30,7 @@ from ottla.coordinator.group.consumer.timers import (
     forget,
     restart_session,
 )
-from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, OwnedParts, Parts
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.delay.slices import sliced
@@ -55,7 +55,7 @@ class HeartbeatRequest(NamedTuple):
     pattern: str | None = None
     """An empty one removes the pattern."""
     assignor: str | None = None
-    owned: Parts | None = None
+    owned: OwnedParts | None = None
     brings_id: bool = True
     """In this version of the API the member chooses its id."""
 
@@ -218,7 +218,7 @@ class HeartbeatDecision:
 class Settling(NamedTuple):
     """What a member's next assignment depends on besides the group."""
 
-    owned: Parts | None
+    owned: OwnedParts | None
     limits: GroupSettings
     assign: Assign = AssignmentInput.assign
 
@@ -265,7 +265,7 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(merge(*map(sorted, sliced(distinct, SORTED_AT_ONCE))))
 
 
-def check_epoch(member: Member, epoch: int, owned: Parts | None) -> None:
+def check_epoch(member: Member, epoch: int, owned: OwnedParts | None) -> None:
     """A member may be one epoch behind if its last reply was lost and it owns nothing new."""
     if epoch == member.epoch:
         return
@@ -280,7 +280,7 @@ def check_epoch(member: Member, epoch: int, owned: Parts | None) -> None:
         )
 
 
-def _within(owned: Parts | None, assigned: Parts) -> bool:
+def _within(owned: OwnedParts | None, assigned: Parts) -> bool:
     return owned is not None and owned <= assigned
 
 

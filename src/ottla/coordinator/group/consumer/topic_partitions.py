@@ -7,7 +7,7 @@ apply to the new one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -23,6 +23,8 @@ class TopicIdPartition(NamedTuple):
 
 
 Parts: TypeAlias = frozenset[TopicIdPartition]
+OwnedParts: TypeAlias = Set[TopicIdPartition]
+"""What a member says that it has; who read the request empties it afterwards."""
 NO_PARTS: Final[Parts] = frozenset()
 
 
