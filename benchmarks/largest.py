@@ -8,7 +8,7 @@ has no entry here. An API whose request names nothing that can be many has a sma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -304,6 +304,11 @@ def _heartbeat(size: Size) -> Fields:
     }  # fmt: skip
 
 
+def _owned(size: Size) -> Fields:
+    topics = [{"topic_id": id, "partitions": indexes} for id, indexes in size.known()]
+    return {**_heartbeat(replace(size, items=1)), "member_epoch": 1, "topic_partitions": topics}
+
+
 def _by_topic(size: Size) -> list[Fields]:
     return [
         {"name": name, "partitions": [{"partition_index": i} for i in indexes]}
@@ -496,7 +501,7 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     "DescribeProducers": (Largest(lambda size: {"topics": _ids(size, "partition_indexes")}),),
     "DescribeTransactions": (Largest(lambda size: {"transactional_ids": size.named("t")}),),
     "ListTransactions": (Largest(lambda size: {"state_filters": size.named("s")}),),
-    "ConsumerGroupHeartbeat": (Largest(_heartbeat),),
+    "ConsumerGroupHeartbeat": (Largest(_heartbeat), Largest(_owned, note="partitions owned")),
     "ConsumerGroupDescribe": (
         Largest(lambda size: {"group_ids": size.named("g"), "include_authorized_operations": True}),
     ),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ottla import api as apis
-from ottla.api import api_versions, describe_cluster, list_offsets, produce
+from ottla.api import api_versions, delete_groups, describe_cluster, list_offsets, produce
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.dispatch import Dispatch
 from ottla.api.interbroker import stop_replica
@@ -23,6 +24,7 @@ from ottla.protocol.wire import Call
 from ottla.store.port import SessionExpired, StoreUnavailable
 from tests.fakes.api_side import ApiSide, Caller, api_side
 from tests.fakes.data_side import TP
+from tests.fakes.inline_pool import InlinePool
 from tests.raw_requests import batch
 
 KEY = describe_cluster.API.key
@@ -181,6 +183,33 @@ async def test_a_refusal_is_said_in_the_words_of_its_api() -> None:
             ErrorCode.invalid_request,
             "not like this",
         )
+
+
+class NotedPool(InlinePool):
+    def __init__(self) -> None:
+        super().__init__()
+        self.work: list[object] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.work.append(fn)
+        return super().submit(fn, *args, **kwargs)
+
+
+async def test_a_large_request_is_refused_in_the_thread_pool() -> None:
+    async def refuses(_: Request, __: Context) -> Fields:
+        raise KafkaError(ErrorCode.group_authorization_failed)
+
+    async with api_side() as side, asyncio.TaskGroup() as tasks:
+        hosted, noted = side.data.hosted, NotedPool()
+        thread_pool = hosted.environment.thread_pool._replace(pool=noted)
+        hosted.environment = replace(hosted.environment, thread_pool=thread_pool)
+        caller = caller_of(side, answering(delete_groups.API, refuses), tasks)
+        for count, work in (10, []), (20_000, [delete_groups.refuse]):
+            names = [f"g{number}" for number in range(count)]
+            said = await caller.ask(delete_groups.API, groups_names=names)
+            codes = {result.error_code for result in said.results}
+            assert (len(said.results), codes) == (count, {ErrorCode.group_authorization_failed})
+            assert noted.work == work
 
 
 async def code_for(failure: Exception) -> ErrorCode:

@@ -67,7 +67,9 @@ async def test_while_it_loads_requests_hear_so_and_members_are_kept_patient() ->
         await made.side.settle()
         assert made.runtime.is_loading()
         assert await code_when_awaited(made.commit(6)) is ErrorCode.coordinator_load_in_progress
-        assert code_of(made.groups.overviews, (), ()) is ErrorCode.coordinator_load_in_progress
+        assert (
+            code_of(made.groups.overviews, set(), set()) is ErrorCode.coordinator_load_in_progress
+        )
         ask = SyncRequest("m", None, 1, None, None, {})
         assert (await made.groups.sync("g", ask)).error is ErrorCode.rebalance_in_progress
         assert await made.groups.heartbeat("g", MemberIdentity("m"), 1) is ErrorCode.none

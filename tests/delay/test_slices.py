@@ -16,30 +16,13 @@ from ottla.delay.slices import (
     finished,
     free,
     in_slices,
+    let_go,
+    parts_of,
     sliced,
     step_through,
 )
+from tests.fakes.loop_turns import Turns
 from tests.fakes.manual_time import ManualClock
-
-
-class Turns:
-    """Counts the turns of the loop while something else runs."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._counts = True
-
-    def begin(self) -> None:
-        asyncio.get_running_loop().call_soon(self._turn)
-
-    def end(self) -> int:
-        self._counts = False
-        return self.count
-
-    def _turn(self) -> None:
-        if self._counts:
-            self.count += 1
-            asyncio.get_running_loop().call_soon(self._turn)
 
 
 @pytest.mark.parametrize(("items", "size", "turns"), [(0, 3, 0), (3, 3, 0), (4, 3, 1), (10, 3, 3)])
@@ -128,3 +111,19 @@ async def test_what_a_message_holds_is_freed_in_slices() -> None:
     assert len(left) == 1, "the last of them were freed, the first not yet"
     await freeing
     assert not left
+
+
+@pytest.mark.parametrize("items", [set(range(2 * FREED + 1)), dict.fromkeys(range(2 * FREED + 1))])
+async def test_sets_and_dictionaries_are_emptied_in_slices(
+    items: set[int] | dict[int, None],
+) -> None:
+    counted = Turns()
+    counted.begin()
+    await let_go(items)
+    assert not items
+    assert counted.end() == 2
+
+
+def test_parts_are_made_one_by_one() -> None:
+    assert list(parts_of((1, 2, 3), 2)) == [(1, 2), (3,)]
+    assert next(iter(parts_of(range(1 << 40), 2))) == range(2)

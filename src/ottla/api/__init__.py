@@ -11,6 +11,7 @@ it to the folder. Handlers translate requests into calls of the layers below and
 - `throttling`        records usage for quotas, and adds throttle times to replies
 - `current_leaders`   the new leader in replies of a broker that no longer leads (KIP-951)
 - `quota_entities`    entities with quotas in requests and replies
+- `requested_partitions`  the partitions that a request names, read in slices
 - `token_requests`    what the APIs of delegation tokens have in common
 - `login`             the login of a connection on a SASL listener
 - `audit_log`         a line for each administrative request

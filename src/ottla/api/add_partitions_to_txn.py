@@ -7,7 +7,7 @@ transactions, and may only verify that a partition is part of one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -16,7 +16,7 @@ from ottla.api.init_producer_id import as_supported_error
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.end_transaction import EPOCH_PER_TRANSACTION
 from ottla.coordinator.txn.state import Producer
-from ottla.delay.slices import sliced
+from ottla.delay.slices import Slices, let_go, parts_of
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, ProducerId, TopicPartition
 from ottla.protocol.schema import KioStruct
@@ -27,7 +27,10 @@ FIRST_WITH_FENCED: Final = 2
 FIRST_BETWEEN_BROKERS: Final = 4
 FIRST_WITH_ABORTABLE: Final = 5
 
-Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
+AT_ONCE: Final = 50
+"""Partitions that are looked up at a time."""
+
+Codes: TypeAlias = dict[TopicPartition, ErrorCode]
 
 
 class Adding(NamedTuple):
@@ -40,14 +43,23 @@ class Adding(NamedTuple):
 
 
 async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
+    slices = Slices()
     if ctx.call.version < FIRST_BETWEEN_BROKERS:
-        return _to_a_client(await (await _started(_only(request, ctx), ctx)))
+        id, producer = _only(request, ctx)
+        adding = Adding(id, producer, await _distinct(request.v3_and_below_topics, slices))
+        added = await _started(adding, ctx, slices)
+        del adding  # so that its partitions are freed with the codes
+        return _to_a_client(await _by_topic(await added, slices))
     if not acts_as_broker(ctx.peer, ctx.services):
         raise KafkaError(ErrorCode.cluster_authorization_failed)
     # All are started before the first is waited for: one slow commit delays no other's.
-    started = [(adding.id, await _started(adding, ctx)) for adding in _several(request)]
+    started: list[tuple[str, DeferredReply[Codes]]] = []
+    async for transaction in slices.of(request.transactions):
+        adding = await _one_of_several(transaction, slices)
+        started.append((adding.id, await _started(adding, ctx, slices)))
     results = [
-        {"transactional_id": id, "topic_results": _topics(await added)} for id, added in started
+        {"transactional_id": id, "topic_results": await _by_topic(await added, slices)}
+        async for id, added in slices.of(started)
     ]
     return {"error_code": ErrorCode.none, "results_by_transaction": results}
 
@@ -56,22 +68,37 @@ def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]
     """Requests of clients only: a request of a broker may have several transactions."""
     if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return False
-    adding = _only(request, ctx)
-    _add(adding, _bad(adding.keys, ctx), ctx, lambda codes: answer(_to_a_client(codes)))
+    id, producer = _only(request, ctx)
+    keys = _keys(request.v3_and_below_topics)
+    bad = _bad(keys, ctx)
+
+    def done(codes: Codes) -> None:
+        answer(_to_a_client(_topics(codes)))
+
+    if bad:
+        done({key: bad.get(key, ErrorCode.operation_not_attempted) for key in keys})
+    else:
+        _add(Adding(id, producer, keys), ctx, done)
     return True
 
 
-async def _started(adding: Adding, ctx: Context) -> DeferredReply[Codes]:
+async def _started(adding: Adding, ctx: Context, slices: Slices) -> DeferredReply[Codes]:
     """Start to add or verify, in slices; settled with the result of each partition."""
-    bad: dict[TopicPartition, ErrorCode] = {}
-    if not adding.verify_only:
-        for part in sliced(adding.keys):
-            bad |= _bad(part, ctx)
-            if len(adding.keys) > len(part):
-                await asyncio.sleep(0)
     added: DeferredReply[Codes] = DeferredReply()
-    _add(adding, bad, ctx, added.settle)
-    await asyncio.sleep(0)
+    keys = adding.keys
+    if adding.verify_only:
+        added.settle({key: _verified(key, adding, ctx) async for key in slices.of(keys)})
+        return added
+    bad: dict[TopicPartition, ErrorCode] = {}
+    async for part in slices.of(parts_of(keys, AT_ONCE)):
+        await slices.took(len(part))
+        bad |= _bad(part, ctx)
+    if bad:
+        not_attempted = ErrorCode.operation_not_attempted
+        added.settle({key: bad.get(key, not_attempted) async for key in slices.of(keys)})
+    else:
+        _add(adding, ctx, added.settle)
+        await asyncio.sleep(0)
     return added
 
 
@@ -83,18 +110,10 @@ def _bad(keys: Sequence[TopicPartition], ctx: Context) -> dict[TopicPartition, E
     return bad | dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
 
 
-def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], object]) -> None:
+def _add(adding: Adding, ctx: Context, done: Callable[[Codes], object]) -> None:
     """Add all of a transaction's partitions or none; call `done` once that is committed."""
-    txns = ctx.services.txns
-    id, producer, keys, verify_only = adding
+    id, producer, keys, _ = adding
     version = ctx.call.version
-    if verify_only:
-        knows = version >= FIRST_WITH_ABORTABLE
-        done({key: _code_for_version(txns.verify(id, producer, key), knows) for key in keys})
-        return
-    if bad:
-        done({key: bad.get(key, ErrorCode.operation_not_attempted) for key in keys})
-        return
 
     def committed(code: ErrorCode) -> None:
         if code is not ErrorCode.none:
@@ -103,7 +122,7 @@ def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], objec
 
     speaks = EPOCH_PER_TRANSACTION if version >= FIRST_BETWEEN_BROKERS else 0
     try:
-        commit = txns.start_adding(id, producer, frozenset(keys), speaks)
+        commit = ctx.services.txns.start_adding(id, producer, frozenset(keys), speaks)
     except KafkaError as refusal:
         committed(refusal.code)
         return
@@ -124,47 +143,70 @@ def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition
     ]
 
 
-def _code_for_version(code: ErrorCode, knows_abortable: bool) -> ErrorCode:
-    if code is ErrorCode.transaction_abortable and not knows_abortable:
+def _verified(key: TopicPartition, adding: Adding, ctx: Context) -> ErrorCode:
+    code = ctx.services.txns.verify(adding.id, adding.producer, key)
+    if code is ErrorCode.transaction_abortable and ctx.call.version < FIRST_WITH_ABORTABLE:
         return ErrorCode.invalid_txn_state
     return code
 
 
-def _only(request: Request, ctx: Context) -> Adding:
-    id = request.v3_and_below_transactional_id
+def _only(request: Request, ctx: Context) -> tuple[str, Producer]:
+    """The transactional id of a client's request, and its producer."""
+    id: str = request.v3_and_below_transactional_id
     ctx.require(Operation.WRITE, Kind.TRANSACTIONAL_ID, id)
-    producer = Producer(
+    return id, Producer(
         ProducerId(request.v3_and_below_producer_id), request.v3_and_below_producer_epoch
     )
-    return Adding(id, producer, _keys(request.v3_and_below_topics))
 
 
-def _several(request: Request) -> list[Adding]:
-    return [
-        Adding(
-            transaction.transactional_id,
-            Producer(ProducerId(transaction.producer_id), transaction.producer_epoch),
-            _keys(transaction.topics),
-            transaction.verify_only,
-        )
-        for transaction in request.transactions
-    ]
+async def _one_of_several(transaction: KioStruct, slices: Slices) -> Adding:
+    return Adding(
+        transaction.transactional_id,
+        Producer(ProducerId(transaction.producer_id), transaction.producer_epoch),
+        await _distinct(transaction.topics, slices),
+        transaction.verify_only,
+    )
+
+
+async def _distinct(topics: Iterable[KioStruct], slices: Slices) -> list[TopicPartition]:
+    """The requested partitions, each once."""
+    keys = {
+        TopicPartition(topic.name, index): None
+        async for topic in slices.of(topics)
+        async for index in slices.of(topic.partitions)
+    }
+    return list(keys)
 
 
 def _keys(topics: Iterable[KioStruct]) -> list[TopicPartition]:
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
 
 
-def _to_a_client(codes: Codes) -> Fields:
-    return {"results_by_topic_v3_and_below": _topics(codes)}
+def _to_a_client(topics: list[Fields]) -> Fields:
+    return {"results_by_topic_v3_and_below": topics}
+
+
+async def _by_topic(codes: Codes, slices: Slices) -> list[Fields]:
+    topics: dict[str, list[Fields]] = {}
+    async for (name, index), code in slices.of(codes.items()):
+        topics.setdefault(name, []).append(_partition(index, code))
+    await let_go(codes)
+    return [_topic(*item) async for item in slices.of(topics.items())]
 
 
 def _topics(codes: Codes) -> list[Fields]:
     topics: dict[str, list[Fields]] = {}
     for (name, index), code in codes.items():
-        result = {"partition_index": index, "partition_error_code": code}
-        topics.setdefault(name, []).append(result)
-    return [{"name": name, "results_by_partition": results} for name, results in topics.items()]
+        topics.setdefault(name, []).append(_partition(index, code))
+    return [_topic(*item) for item in topics.items()]
+
+
+def _topic(name: str, results: list[Fields]) -> Fields:
+    return {"name": name, "results_by_partition": results}
+
+
+def _partition(index: int, code: ErrorCode) -> Fields:
+    return {"partition_index": index, "partition_error_code": code}
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:

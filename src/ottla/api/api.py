@@ -39,6 +39,8 @@ class Context:
     call: Call
     peer: Peer
     services: Services
+    is_large: bool = False
+    """Whether the request may have very many items."""
 
     def allows(self, operation: Operation, kind: Kind, name: str, *, noted: bool = True) -> bool:
         """Whether the peer may do this; `noted` is False where a denial refuses nothing."""

@@ -6,14 +6,14 @@ From version 1 on a member chooses its own id, and may subscribe by regular expr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
 from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, by_topic
-from ottla.delay.slices import SLICE, in_slices
+from ottla.delay.slices import SLICE, Slices, let_go
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_TOPIC_ID
 from ottla.protocol import wire
@@ -25,9 +25,11 @@ FIRST_WITH_OWN_IDS: Final = 1
 
 
 async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
-    async for name in in_slices(request.subscribed_topic_names or ()):
+    slices = Slices()
+    async for name in slices.of(request.subscribed_topic_names or ()):
         ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
     sees = _sees(ctx) if ctx.services.authorizer.in_force else None
+    owned = await _owned(request.topic_partitions, slices)
     heartbeat = HeartbeatRequest(
         request.member_id,
         request.member_epoch,
@@ -39,10 +41,13 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
         request.subscribed_topic_names,
         request.subscribed_topic_regex,
         request.server_assignor,
-        _owned(request.topic_partitions),
+        owned,
         brings_id=ctx.call.version >= FIRST_WITH_OWN_IDS,
     )
-    reply = await ctx.services.groups.consumer.heartbeat(request.group_id, heartbeat, sees)
+    try:
+        reply = await ctx.services.groups.consumer.heartbeat(request.group_id, heartbeat, sees)
+    finally:
+        await let_go(owned or set())
     if reply.assignment is not None and len(reply.assignment) > SLICE:
         await asyncio.sleep(0)  # the decision was one slice
     return {
@@ -61,14 +66,17 @@ def _sees(ctx: Context) -> Callable[[str], bool]:
     return lambda name: ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
 
 
-def _owned(topics: KioStruct) -> Parts | None:
+async def _owned(
+    topics: Iterable[KioStruct] | None, slices: Slices
+) -> set[TopicIdPartition] | None:
     if topics is None:
         return None
-    return frozenset(
-        TopicIdPartition(topic.topic_id or NO_TOPIC_ID, partition)
-        for topic in topics
-        for partition in topic.partitions
-    )
+    owned: set[TopicIdPartition] = set()
+    async for topic in slices.of(topics):
+        topic_id = topic.topic_id or NO_TOPIC_ID
+        async for partition in slices.of(topic.partitions):
+            owned.add(TopicIdPartition(topic_id, partition))
+    return owned
 
 
 def _assignment(parts: Parts) -> Fields:

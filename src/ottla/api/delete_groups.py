@@ -14,7 +14,9 @@ KEY: Final = 42
 
 async def delete_groups(request: Request, ctx: Context) -> Fields:
     codes: dict[str, ErrorCode] = {}
-    async for group_id in in_slices(dict.fromkeys(request.groups_names)):
+    async for group_id in in_slices(request.groups_names):
+        if group_id in codes:
+            continue
         try:
             ctx.require(Operation.DELETE, Kind.GROUP, group_id)
             await ctx.services.groups.delete(group_id)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
+from ottla.api.requested_partitions import numbers_by_topic
 from ottla.delay.slices import Slices
 from ottla.log.directories.log_directories import DirectoryReport, ReplicaReport, describe
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
-from ottla.protocol.schema import KioStruct
 from ottla.security.acl import Operation
 
 KEY: Final = 35
@@ -19,35 +18,28 @@ KEY: Final = 35
 
 async def describe_log_dirs(request: Request, ctx: Context) -> Fields:
     slices = Slices()
-    partitions = await _requested_partitions(request.topics, slices)
+    requested = None
+    if request.topics is not None:
+        requested = await numbers_by_topic(
+            (topic.topic, topic.partitions) for topic in request.topics
+        )
     reports = describe(ctx.services.replicas.directories)
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
-        "results": [await _directory(report, partitions, slices) for report in reports],
-    }
-
-
-async def _requested_partitions(
-    topics: Iterable[KioStruct] | None, slices: Slices
-) -> set[TopicPartition] | None:
-    """None: all partitions."""
-    if topics is None:
-        return None
-    return {
-        TopicPartition(topic.topic, index)
-        async for topic in slices.of(topics)
-        async for index in slices.of(topic.partitions)
+        "results": [await _directory(report, requested, slices) for report in reports],
     }
 
 
 async def _directory(
-    report: DirectoryReport, partitions: set[TopicPartition] | None, slices: Slices
+    report: DirectoryReport, requested: Mapping[str, set[int]] | None, slices: Slices
 ) -> Fields:
+    """`requested`: numbers of partitions by topic; None for all partitions."""
     topics: dict[str, list[Fields]] = {}
     async for replica in slices.of(report.replicas):
-        if partitions is None or replica.partition in partitions:
-            topics.setdefault(replica.partition.topic, []).append(_replica(replica))
+        name, index = replica.partition
+        if requested is None or index in requested.get(name, ()):
+            topics.setdefault(name, []).append(_replica(replica))
     failed = report.failure is not None
     return {
         "error_code": ErrorCode.kafka_storage_error if failed else ErrorCode.none,

@@ -26,7 +26,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.api_versions import API as API_VERSIONS
 from ottla.api.api_versions import unsupported_version
 from ottla.api.authorise import acts_as_broker, check
-from ottla.api.handling import handle
+from ottla.api.handling import LARGE_BYTES, handle
 from ottla.api.services import Services
 from ottla.api.throttling import TimedWork, is_exempt, throttle_forwarded, throttled
 from ottla.controller.runtime.forwarding import ForwardedRequest
@@ -192,12 +192,17 @@ class Dispatch:
     async def _reply(
         self, api: Api, call: Call, request: Request, slot: RequestSlot, frame: bytes
     ) -> None:
-        """Never raises: a failing task would stop the whole broker. `frame`: to be forwarded."""
+        """Never raises: a failing task would stop the whole broker.
+
+        `frame`: of a large request, or one to be forwarded.
+        """
         if frame and self._is_forwarded(api):
             await self._forward(api, call, request, frame, slot)
             return
         try:
-            fields = await handle(api, request, Context(call, slot.peer, self._services))
+            is_large = len(frame) > LARGE_BYTES
+            ctx = Context(call, slot.peer, self._services, is_large)
+            fields = await handle(api, request, ctx)
             fields = throttled(api, call, slot, self._services, fields)
             if wire.reply_is_large(call, fields):
                 await asyncio.sleep(0)

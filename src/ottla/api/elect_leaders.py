@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -35,27 +35,25 @@ async def elect_leaders(request: Request, ctx: Context) -> Fields:
     if request.topic_partitions is not None:
         partitions = [
             TopicPartition(topic.topic, number)
-            for topic in request.topic_partitions
+            async for topic in slices.of(request.topic_partitions)
             async for number in slices.of(topic.partitions)
         ]
     codes = await ctx.services.controller.elect_leaders(kind, partitions, wire.ms(request.timeout))
-    topics = ctx.services.metadata.image.topics
-    results = _by_topic([_result(*item, topics) async for item in slices.of(codes.items())])
+    existing = ctx.services.metadata.image.topics
+    topics: dict[str, list[Fields]] = {}
+    async for tp, code in slices.of(codes.items()):
+        topics.setdefault(tp.topic, []).append(_result(tp, code, existing))
+    results = [_topic(*item) async for item in slices.of(topics.items())]
     return {**_head(ErrorCode.none), "replica_election_results": results}
 
 
-def _result(
-    tp: TopicPartition, code: ErrorCode, existing: Container[str] = ()
-) -> tuple[str, Fields]:
+def _result(tp: TopicPartition, code: ErrorCode, existing: Container[str] = ()) -> Fields:
     message = _reason(tp, code, existing)
-    return tp.topic, {"partition_id": tp.partition, "error_code": code, "error_message": message}
+    return {"partition_id": tp.partition, "error_code": code, "error_message": message}
 
 
-def _by_topic(results: Iterable[tuple[str, Fields]]) -> list[Fields]:
-    topics: dict[str, list[Fields]] = {}
-    for topic, result in results:
-        topics.setdefault(topic, []).append(result)
-    return [{"topic": name, "partition_result": results} for name, results in topics.items()]
+def _topic(name: str, results: list[Fields]) -> Fields:
+    return {"topic": name, "partition_result": results}
 
 
 def _reason(tp: TopicPartition, code: ErrorCode, existing: Container[str]) -> str | None:
@@ -69,13 +67,13 @@ def _head(code: ErrorCode) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    topics = request.topic_partitions or ()
-    results = (
-        _result(TopicPartition(topic.topic, number), code)
-        for topic in topics
-        for number in topic.partitions
-    )
-    return {**_head(code), "replica_election_results": _by_topic(results)}
+    topics: dict[str, list[Fields]] = {}
+    for topic in request.topic_partitions or ():
+        topics.setdefault(topic.topic, []).extend(
+            _result(TopicPartition(topic.topic, number), code) for number in topic.partitions
+        )
+    results = [_topic(*item) for item in topics.items()]
+    return {**_head(code), "replica_election_results": results}
 
 
 API = Api(

@@ -7,6 +7,7 @@ the envelope do.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.audit_log import ADMINISTRATIVE, log_change
@@ -16,14 +17,25 @@ from ottla.store.port import SessionExpired, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
+LARGE_BYTES: Final = 8 << 10
+"""Of a request that may have more items than one slice should refuse."""
+
 
 async def handle(api: Api, request: Request, ctx: Context) -> Fields:
     """The fields of the reply; a refusal is a reply, too."""
-    assert api.refuse is not None
     try:
         return await attempt(api, request, ctx)
     except KafkaError as refusal:
+        return await refused(api, request, refusal, ctx)
+
+
+async def refused(api: Api, request: Request, refusal: KafkaError, ctx: Context) -> Fields:
+    """The fields of a refusal; one with very many items is made in the thread pool."""
+    assert api.refuse is not None
+    if not ctx.is_large:
         return api.refuse(request, refusal.code, refusal.message)
+    pool = ctx.services.replicas.hosted.environment.thread_pool
+    return await pool.run(api.refuse, request, refusal.code, refusal.message)
 
 
 async def attempt(api: Api, request: Request, ctx: Context) -> Fields:

@@ -9,7 +9,7 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_group
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
-from ottla.delay.slices import sliced
+from ottla.delay.slices import in_slices, sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Operation
 
@@ -24,7 +24,8 @@ async def leave_group(request: Request, ctx: Context) -> Fields:
         )
         return {"throttle_time": 0, "error_code": code}
     leavers = [
-        MemberIdentity(member.member_id, member.group_instance_id) for member in request.members
+        MemberIdentity(member.member_id, member.group_instance_id)
+        async for member in in_slices(request.members)
     ]
     codes: list[ErrorCode] = []
     for part in sliced(leavers) or [()]:
@@ -36,28 +37,24 @@ async def leave_group(request: Request, ctx: Context) -> Fields:
             codes += [refusal.code] * len(part)  # there is no such group
         if len(leavers) > len(part):
             await asyncio.sleep(0)
-    return _fields(ErrorCode.none, leavers, codes)
+    results = [_member(*item) async for item in in_slices(zip(leavers, codes, strict=True))]
+    return _fields(ErrorCode.none, results)
 
 
-def _fields(
-    code: ErrorCode, leavers: Sequence[MemberIdentity], codes: Sequence[ErrorCode]
-) -> Fields:
+def _fields(code: ErrorCode, members: Sequence[Fields]) -> Fields:
+    return {"throttle_time": 0, "error_code": code, "members": members}
+
+
+def _member(leaver: MemberIdentity, code: ErrorCode) -> Fields:
     return {
-        "throttle_time": 0,
+        "member_id": leaver.member_id,
+        "group_instance_id": leaver.instance_id,
         "error_code": code,
-        "members": [
-            {
-                "member_id": leaver.member_id,
-                "group_instance_id": leaver.instance_id,
-                "error_code": member_code,
-            }
-            for leaver, member_code in zip(leavers, codes, strict=True)
-        ],
     }
 
 
 def refuse(_: Request, code: ErrorCode, __: str | None) -> Fields:
-    return _fields(code, (), ())
+    return _fields(code, [])
 
 
 API = Api(KEY, "LeaveGroup", range(0, 6), leave_group, refuse, needs=on_group(Operation.READ))

@@ -6,24 +6,24 @@ from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
+from ottla.api.requested_partitions import numbers_by_topic
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import TopicPartition
 from ottla.security.acl import Operation
 
 KEY: Final = 46
 
 
 async def list_partition_reassignments(request: Request, ctx: Context) -> Fields:
-    moving = ctx.services.controller.reassignments()
+    requested = None
     if request.topics is not None:
-        requested = {
-            TopicPartition(topic.name, number)
-            for topic in request.topics
-            for number in topic.partition_indexes
-        }
-        moving = {tp: partition for tp, partition in moving.items() if tp in requested}
+        requested = await numbers_by_topic(
+            (topic.name, topic.partition_indexes) for topic in request.topics
+        )
     topics: dict[str, list[Fields]] = {}
-    for tp, partition in moving.items():
+    async for tp, partition in in_slices(ctx.services.controller.reassignments().items()):
+        if requested is not None and tp.partition not in requested.get(tp.topic, ()):
+            continue
         topics.setdefault(tp.topic, []).append(
             {
                 "partition_index": tp.partition,

@@ -50,7 +50,14 @@ async def offset_commit(request: Request, ctx: Context) -> Fields:
         stored = await ctx.services.groups.commit(_commit_request(request, ctx, part))
         codes.update(zip(part_places, stored, strict=True))
         await slices.took(len(part))
-    return _fields(request, codes)
+    topics = [
+        _topic(topic, [
+            _partition(partition, codes[topic_index, index])
+            async for index, partition in slices.of(enumerate(topic.partitions))
+        ])
+        async for topic_index, topic in slices.of(enumerate(request.topics))
+    ]  # fmt: skip
+    return _reply(topics)
 
 
 def _commit_request(
@@ -97,34 +104,24 @@ def _offset(topic: str, partition: KioStruct) -> OffsetToCommit:
     )
 
 
-def _fields(request: Request, codes: dict[tuple[int, int], ErrorCode]) -> Fields:
-    return {
-        "throttle_time": 0,
-        "topics": [
-            {
-                "name": topic.name,
-                "topic_id": topic.topic_id,
-                "partitions": [
-                    {
-                        "partition_index": partition.partition_index,
-                        "error_code": codes[topic_index, index],
-                    }
-                    for index, partition in enumerate(topic.partitions)
-                ],
-            }
-            for topic_index, topic in enumerate(request.topics)
-        ],
-    }
+def _reply(topics: list[Fields]) -> Fields:
+    return {"throttle_time": 0, "topics": topics}
+
+
+def _topic(topic: KioStruct, partitions: list[Fields]) -> Fields:
+    return {"name": topic.name, "topic_id": topic.topic_id, "partitions": partitions}
+
+
+def _partition(partition: KioStruct, code: ErrorCode) -> Fields:
+    return {"partition_index": partition.partition_index, "error_code": code}
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    return _fields(
-        request,
-        {
-            (topic_index, index): code
-            for topic_index, topic in enumerate(request.topics)
-            for index, _ in enumerate(topic.partitions)
-        },
+    return _reply(
+        [
+            _topic(topic, [_partition(partition, code) for partition in topic.partitions])
+            for topic in request.topics
+        ]
     )
 
 

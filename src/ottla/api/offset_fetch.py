@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.group.records import Committed
 from ottla.coordinator.group.service import NOBODY, FetchedOffsets, Fetcher
-from ottla.delay.slices import Slices, in_slices, sliced
+from ottla.delay.slices import SLICE, Slices, in_slices
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID
@@ -77,8 +78,9 @@ async def _fetch_offsets(
     if names is None:
         return await fetch(group.group_id, None, stable=stable, fetcher=fetcher)
     fetched: FetchedOffsets = {name: {} for name in names}
-    pairs = [(name, index) for name, indexes in names.items() for index in indexes]
-    for part in sliced(pairs) or [()]:
+    pairs = ((name, index) for name, indexes in names.items() for index in indexes)
+    part = list(islice(pairs, SLICE))
+    while True:
         partitions: dict[str, list[int]] = {}
         for name, index in part:
             partitions.setdefault(name, []).append(index)
@@ -86,9 +88,9 @@ async def _fetch_offsets(
             await fetch(group.group_id, partitions, stable=stable, fetcher=fetcher)
         ).items():
             fetched[name].update(offsets)
-        if len(pairs) > len(part):
-            await asyncio.sleep(0)
-    return fetched
+        if not (part := list(islice(pairs, SLICE))):
+            return fetched
+        await asyncio.sleep(0)
 
 
 async def _names(topics: KioStruct, ctx: Context, slices: Slices) -> dict[str, list[int]]:
@@ -111,12 +113,11 @@ async def _requested_topic(
         code = ErrorCode.topic_authorization_failed
         if name is None:
             code = ErrorCode.unknown_topic_id
-        partitions = [
-            _partition(index, code)
-            async for index in slices.of(dict.fromkeys(topic.partition_indexes))
-        ]
+        codes = {index: code async for index in slices.of(topic.partition_indexes)}
+        partitions = [_partition(*item) async for item in slices.of(codes.items())]
         return {"name": name, "topic_id": topic.topic_id, "partitions": partitions}
-    offsets = {index: fetched[name][index] for index in topic.partition_indexes}
+    of_topic = fetched[name]
+    offsets = {index: of_topic[index] async for index in slices.of(topic.partition_indexes)}
     return await _topic(image, name, offsets, slices)
 
 

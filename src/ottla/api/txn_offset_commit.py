@@ -7,7 +7,7 @@ transaction itself; with transactions v2, version 5, it is added here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
@@ -21,7 +21,6 @@ from ottla.coordinator.txn.verification import producer_error
 from ottla.delay.slices import Slices, sliced
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import CONSUMER_OFFSETS, ProducerId, TopicPartition
-from ottla.protocol.schema import KioStruct
 from ottla.replica.transaction_verification import TransactionalBatch
 from ottla.security.acl import Kind, Operation
 
@@ -52,7 +51,7 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
             partition.committed_leader_epoch,
             partition.committed_metadata or "",
         )
-        for topic in request.topics
+        async for topic in slices.of(request.topics)
         async for partition in slices.of(topic.partitions)
         if codes[topic.name, partition.partition_index] is ErrorCode.none
     ]
@@ -67,10 +66,13 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
             committed = [code] * len(offsets)
         async for offset, code in slices.of(zip(offsets, committed, strict=True)):
             codes[offset.topic, offset.partition] = code
-    topics = []
-    async for topic in slices.of(request.topics):
-        await slices.took(len(topic.partitions))
-        topics.append(_topic(topic, codes))
+    topics = [
+        _topic(topic.name, [
+            _partition(index := partition.partition_index, codes[topic.name, index])
+            async for partition in slices.of(topic.partitions)
+        ])
+        async for topic in slices.of(request.topics)
+    ]  # fmt: skip
     return {"throttle_time": 0, "topics": topics}
 
 
@@ -129,26 +131,20 @@ def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _topic(topic: KioStruct, codes: Mapping[tuple[str, int], ErrorCode]) -> Fields:
-    return {
-        "name": topic.name,
-        "partitions": [
-            {
-                "partition_index": partition.partition_index,
-                "error_code": codes[topic.name, partition.partition_index],
-            }
-            for partition in topic.partitions
-        ],
-    }
+def _topic(name: str, partitions: list[Fields]) -> Fields:
+    return {"name": name, "partitions": partitions}
+
+
+def _partition(index: int, code: ErrorCode) -> Fields:
+    return {"partition_index": index, "error_code": code}
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    codes = {
-        (topic.name, partition.partition_index): code
+    topics = [
+        _topic(topic.name, [_partition(p.partition_index, code) for p in topic.partitions])
         for topic in request.topics
-        for partition in topic.partitions
-    }
-    return {"throttle_time": 0, "topics": [_topic(topic, codes) for topic in request.topics]}
+    ]
+    return {"throttle_time": 0, "topics": topics}
 
 
 API = Api(

@@ -6,14 +6,13 @@ that its coordinator no longer has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.deferred_reply import DeferredReply
 from ottla.coordinator.txn.markers import Codes, TransactionEnd
 from ottla.coordinator.txn.state import Producer
-from ottla.delay.slices import Slices, sliced
+from ottla.delay.slices import Slices, let_go, parts_of
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.protocol.schema import KioStruct
@@ -37,49 +36,45 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
             marker.transaction_version,
         )
         parts: list[DeferredReply[Codes]] = []
-        async for part in slices.of(sliced(_keys(marker), BATCH)):
-            parts.append(ctx.services.txns.markers.write(marking, part))
+        async for topic in slices.of(marker.topics):
+            async for indexes in slices.of(parts_of(topic.partition_indexes, BATCH)):
+                keys = [TopicPartition(topic.name, index) for index in indexes]
+                parts.append(ctx.services.txns.markers.write(marking, keys))
         written.append(parts)
     # All are appended before the first is waited for: a slow partition delays no other's marker.
     results = []
     for marker, parts in zip(request.markers, written, strict=True):
         codes: dict[TopicPartition, ErrorCode] = {}
-        async for part_written in slices.of(parts):
-            codes |= await part_written
+        parts.reverse()
+        async for _ in slices.of(range(len(parts))):
+            codes |= await parts.pop()  # and so free what it holds
         topics = [
             _topic(topic.name, [
-                (index, codes[TopicPartition(topic.name, index)])
+                _partition(index, codes[TopicPartition(topic.name, index)])
                 async for index in slices.of(topic.partition_indexes)
             ])
-            for topic in marker.topics
+            async for topic in slices.of(marker.topics)
         ]  # fmt: skip
         results.append({"producer_id": marker.producer_id, "topics": topics})
+        await let_go(codes)
     return {"markers": results}
 
 
-def _keys(marker: KioStruct) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, index)
-        for topic in marker.topics
-        for index in topic.partition_indexes
-    ]
-
-
-def _topic(name: str, codes: Iterable[tuple[int, ErrorCode]]) -> Fields:
-    partitions = [{"partition_index": index, "error_code": code} for index, code in codes]
+def _topic(name: str, partitions: list[Fields]) -> Fields:
     return {"name": name, "partitions": partitions}
 
 
+def _partition(index: int, code: ErrorCode) -> Fields:
+    return {"partition_index": index, "error_code": code}
+
+
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
+    def refused(topic: KioStruct) -> Fields:
+        return _topic(topic.name, [_partition(index, code) for index in topic.partition_indexes])
+
     return {
         "markers": [
-            {
-                "producer_id": marker.producer_id,
-                "topics": [
-                    _topic(topic.name, ((index, code) for index in topic.partition_indexes))
-                    for topic in marker.topics
-                ],
-            }
+            {"producer_id": marker.producer_id, "topics": list(map(refused, marker.topics))}
             for marker in request.markers
         ]
     }

@@ -54,6 +54,8 @@ CHECKED_AT_ONCE: Final = 20
 """Topics whose names and settings are checked between two turns of the event loop."""
 TOPICS_AT_ONCE: Final = 20
 """Topics of one request that the controller handles in one event."""
+ELECTIONS_AT_ONCE: Final = 1_000
+"""Partitions of one request whose leaders the controller elects in one event."""
 TIMED_OUT = KafkaError(ErrorCode.request_timed_out, "The request timed out.")
 
 
@@ -201,13 +203,26 @@ class Controller:
     async def elect_leaders(
         self, kind: ElectionKind, partitions: Sequence[TopicPartition] | None, timeout_ms: int
     ) -> Mapping[TopicPartition, ErrorCode]:
-        named = None if partitions is None else tuple(partitions)
-        return await self._decide_within(
-            lambda id_: ElectionRequested(id_, kind, named),
-            timeout_ms,
-            dict.fromkeys(named or (), ErrorCode.request_timed_out),
-            visible=lambda codes: _have_elected_leaders(kind, codes),
-        )
+        """A code for each partition; of all partitions, for those that need an election."""
+        codes: dict[TopicPartition, ErrorCode] = {}
+        decided = 0
+
+        async def elect(some: Sequence[TopicPartition] | None) -> None:
+            nonlocal decided
+            elected: Mapping[TopicPartition, ErrorCode] = await self._decide(
+                lambda id_: ElectionRequested(id_, kind, None if some is None else tuple(some)),
+                lambda codes: _have_elected_leaders(kind, codes),
+            )
+            codes.update(elected)
+            decided += 1
+
+        parts: Sequence[Sequence[TopicPartition] | None] = [None]
+        if partitions is not None:
+            parts = sliced(partitions, ELECTIONS_AT_ONCE) or [()]
+        await _each_slice(parts, elect, timeout_ms)
+        async for part in in_slices(parts[decided:], 1):
+            codes.update(dict.fromkeys(part or (), ErrorCode.request_timed_out))
+        return codes
 
     async def reassign_partitions(
         self, moves: Moves, timeout_ms: int, *, keep_factor: bool = False
@@ -328,8 +343,8 @@ async def _ask_to_create(
 
 
 async def _each_slice(
-    slices: Sequence[Sequence[Item]],
-    create: Callable[[Sequence[Item]], Awaitable[None]],
+    slices: Sequence[Item],
+    create: Callable[[Item], Awaitable[None]],
     timeout_ms: int,
 ) -> None:
     """One slice after the other, until the timeout or the first error.

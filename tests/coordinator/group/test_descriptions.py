@@ -40,16 +40,16 @@ def test_a_stable_group_is_shown_with_what_its_members_have() -> None:
 @pytest.mark.parametrize(
     ("states", "types", "passes"),
     [
-        ((), (), True),
-        (("empty", "Stable"), (), True),
-        (("Stable",), (), False),
-        ((), ("Classic",), True),
-        ((), ("consumer",), False),
-        (("Empty",), ("share",), False),
+        (set(), set(), True),
+        ({"empty", "stable"}, set(), True),
+        ({"stable"}, set(), False),
+        (set(), {"classic"}, True),
+        (set(), {"consumer"}, False),
+        ({"empty"}, {"share"}, False),
     ],
 )
 def test_groups_are_listed_by_state_and_type(
-    states: tuple[str, ...], types: tuple[str, ...], passes: bool
+    states: set[str], types: set[str], passes: bool
 ) -> None:
     shown = GroupOverview(GROUP, "consumer", "Empty")
     assert descriptions.GroupFilter(states, types).passes(shown) is passes

@@ -36,11 +36,11 @@ async def test_a_group_lives_from_its_first_member_to_its_deletion() -> None:
         )
         shown = await made.groups.describe("g")
         assert shown is not None and shown.state == "Stable"
-        assert [one.state for one in made.groups.overviews(("stable",), ("classic",))] == ["Stable"]
+        assert [one.state for one in made.groups.overviews({"stable"}, {"classic"})] == ["Stable"]
         assert await made.groups.leave("g", [MemberIdentity(reply.member_id)]) == [ErrorCode.none]
         await made.groups.delete("g")
         assert await made.groups.describe("g") is None
-        assert list(made.groups.overviews((), ())) == []
+        assert list(made.groups.overviews(set(), set())) == []
 
 
 async def test_all_offsets_are_read_when_none_are_named() -> None:

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.api.handling import attempt
+from ottla.api.handling import LARGE_BYTES, attempt, refused
 from ottla.delay.slices import finished
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.net.request_slot import Peer
@@ -26,19 +26,20 @@ async def envelope(request: Request, ctx: Context) -> Fields:
     try:
         call = wire.parse_call(frame)
         api = _api(call)
-        inner = wire.decode(call, frame)
+        await finished(wire.check_request(call, frame))
+        inner = wire.read_request(call, frame)
         peer = _client(request, ctx)
     except (Disconnect, ValueError) as error:
         raise KafkaError(ErrorCode.invalid_request, str(error)) from None
     if not ctx.services.controller.is_active:
         raise KafkaError(ErrorCode.not_controller)
+    inner_ctx = Context(call, peer, ctx.services, len(frame) > LARGE_BYTES)
     try:
-        fields = await attempt(api, inner, Context(call, peer, ctx.services))
+        fields = await attempt(api, inner, inner_ctx)
     except KafkaError as refusal:
         if refusal.code is ErrorCode.not_controller:
             raise
-        assert api.refuse is not None
-        fields = api.refuse(inner, refusal.code, refusal.message)
+        fields = await refused(api, inner, refusal, inner_ctx)
     reply = await finished(wire.reply_in_pieces(call, fields))
     return {"response_data": reply[SIZE_BYTES:], "error_code": ErrorCode.none}
 

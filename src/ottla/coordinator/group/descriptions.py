@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Set
 from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic.group import CONSUMER, ClassicGroup
@@ -75,13 +75,13 @@ def overview(group: Group) -> GroupOverview:
 
 
 class GroupFilter:
-    """By state and type, in any case; an empty filter passes everything."""
+    """By state and type, in lower case; an empty filter passes everything."""
 
     __slots__ = ("_states", "_types")
 
-    def __init__(self, states: Iterable[str], types: Iterable[str]) -> None:
-        self._states = frozenset(map(str.lower, states))
-        self._types = frozenset(map(str.lower, types))
+    def __init__(self, states: Set[str], types: Set[str]) -> None:
+        self._states = states
+        self._types = types
 
     def passes(self, overview: GroupOverview) -> bool:
         return (not self._states or overview.state.lower() in self._states) and (

@@ -7,7 +7,7 @@ reply. Errors are raised as KafkaError.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from typing import Final, NamedTuple, TypeVar
 
 from ottla.coordinator.group import descriptions, offset_commit
@@ -157,8 +157,8 @@ class Groups:
             group_id, lambda shard: descriptions.summary(shard.groups.get(group_id))
         )
 
-    def overviews(self, states: Collection[str], types: Collection[str]) -> Iterator[GroupOverview]:
-        """The groups of this coordinator that pass the filters, lazily."""
+    def overviews(self, states: Set[str], types: Set[str]) -> Iterator[GroupOverview]:
+        """The groups of this coordinator that pass the filters (in lower case), lazily."""
         if self.runtime.is_loading():
             raise KafkaError(ErrorCode.coordinator_load_in_progress)
         groups = [group for owned in self.runtime.active() for group in owned.shard.groups.values()]

@@ -41,8 +41,8 @@ def test_such_a_group_is_listed_by_its_type_and_is_no_classic_group() -> None:
     scene = emptied()
     listed = descriptions.overview(scene.it)
     assert listed == (GROUP, "consumer", "Empty", "consumer")
-    assert descriptions.GroupFilter((), ["Consumer"]).passes(listed)
-    assert not descriptions.GroupFilter((), ["classic"]).passes(listed)
+    assert descriptions.GroupFilter(set(), {"consumer"}).passes(listed)
+    assert not descriptions.GroupFilter(set(), {"classic"}).passes(listed)
     assert descriptions.summary(scene.it) is None
 
 

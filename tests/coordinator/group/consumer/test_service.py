@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ottla.coordinator.group.consumer import assignors
+from ottla.coordinator.group.consumer.group import ConsumerGroup
 from ottla.coordinator.group.consumer.heartbeat import HeartbeatRequest
+from ottla.coordinator.group.consumer.records import EpochSet
+from ottla.coordinator.group.consumer.service import ATTEMPTS
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS
 from ottla.coordinator.group.service import Fetcher
 from ottla.model.errors import ErrorCode, KafkaError
@@ -26,7 +30,7 @@ async def test_a_member_joins_is_described_and_leaves() -> None:
         assert (reply.epoch, len(reply.assignment or ())) == (1, 1)
         shown = await consumer.describe("g")
         assert (shown.state, shown.epoch) == ("Stable", 1)
-        [listed] = made.groups.overviews((), ("consumer",))
+        [listed] = made.groups.overviews(set(), {"consumer"})
         assert listed.state == "Stable"
         assert await made.groups.describe("g") is None
         await consumer.heartbeat("g", HeartbeatRequest("a", -1))
@@ -136,3 +140,99 @@ async def test_members_that_join_during_a_large_assignment_take_part_in_the_next
         targets = [member.target for member in (await consumer.describe("g")).members]
         assert [len(target) for target in targets] == [1, 1, 1]
         assert len(frozenset().union(*targets)) == 3
+
+
+MANY = JOINING._replace(topics=("t", *(f"absent-{number}" for number in range(12_000))))
+
+
+class NotedPool:
+    """What the thread pool is given, and what happens in the meantime."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, pool: Any) -> None:
+        self.work: list[object] = []
+        self.meanwhile: list[Callable[[], object]] = []
+        """One after each piece of work, before its result is used."""
+        plain = type(pool).run
+
+        async def run_noted(of: Any, work: Any, *arguments: Any) -> Any:
+            self.work.append(work)
+            result = await plain(of, work, *arguments)
+            if self.meanwhile:
+                self.meanwhile.pop(0)()
+            return result
+
+        monkeypatch.setattr(type(pool), "run", run_noted)
+
+
+async def test_a_heartbeat_that_concerns_many_topics_is_decided_off_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        pool = NotedPool(monkeypatch, made.side.hosted.environment.thread_pool)
+        consumer = made.groups.consumer
+        joined = await consumer.heartbeat("g", MANY)
+        assert (joined.epoch, len(joined.assignment or ())) == (1, 1)
+        assert len(pool.work) == 1
+        stays = await consumer.heartbeat("g", HeartbeatRequest("a", 1))
+        assert (stays.epoch, len(pool.work)) == (1, 1), "nothing has changed"
+        [member] = (await consumer.describe("g")).members
+        assert member.member.profile.topics == tuple(sorted(MANY.topics or ()))
+
+
+async def test_a_group_that_changes_meanwhile_is_decided_on_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with coordinating() as made:
+        for partition in range(2):
+            await made.side.lead(TopicPartition("t", partition))
+        consumer = made.groups.consumer
+        pool = NotedPool(monkeypatch, made.side.hosted.environment.thread_pool)
+
+        def join() -> None:
+            joining = consumer.heartbeat("g", JOINING._replace(member_id="b"))
+            with pytest.raises(StopIteration):
+                joining.send(None)
+
+        pool.meanwhile.append(join)
+        reply = await consumer.heartbeat("g", MANY)
+        assert (reply.epoch, len(pool.work)) == (2, 2), "decided again, after the other member"
+        targets = [member.target for member in (await consumer.describe("g")).members]
+        assert [len(target) for target in targets] == [1, 1]
+
+
+async def test_a_group_that_never_stays_the_same_is_decided_on_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        consumer = made.groups.consumer
+        await consumer.heartbeat("g", JOINING._replace(member_id="b"))
+        pool = NotedPool(monkeypatch, made.side.hosted.environment.thread_pool)
+        group = made.shard.groups["g"]
+        assert isinstance(group, ConsumerGroup)
+
+        def change() -> None:
+            group.apply(EpochSet("g", group.epoch))
+
+        pool.meanwhile += [change] * ATTEMPTS
+        reply = await consumer.heartbeat("g", MANY)
+        assert (reply.epoch, len(pool.work)) == (2, ATTEMPTS)
+
+
+async def test_a_topic_that_changes_meanwhile_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with coordinating() as made:
+        await made.side.lead(TopicPartition("t", 0))
+        consumer = made.groups.consumer
+        await consumer.heartbeat("g", MANY)
+        await consumer.heartbeat("g", HeartbeatRequest("a", 1))
+        pool = NotedPool(monkeypatch, made.side.hosted.environment.thread_pool)
+        pool.meanwhile.append(lambda: made.groups.topics_changed({"t"}, []))
+        await consumer.heartbeat("g", MANY._replace(epoch=1, rack_id="r"))
+        assert len(pool.work) == 2
+        await made.side.lead(TopicPartition("t", 1))
+        made.groups.topics_changed({"t"}, [])
+        reply = await consumer.heartbeat("g", HeartbeatRequest("a", 1))
+        assert (reply.epoch, len(reply.assignment or ())) == (2, 2)

@@ -237,16 +237,24 @@ class AssignmentRequired(Exception):
         self.input = input
 
 
-class PreparedAssignment(NamedTuple):
-    """A large assignment that was computed before the decision that needs it."""
+class PreparedAssignment:
+    """The last assignment that was computed for a decision, for when it is made again."""
 
-    input: AssignmentInput | None = None
-    assignment: dict[str, Parts] | None = None
+    def __init__(self) -> None:
+        self._input: AssignmentInput | None = None
+        self._assignment: dict[str, Parts] = {}
 
-    def assign(self, input: AssignmentInput) -> dict[str, Parts]:
-        """Raises AssignmentRequired if the group has changed meanwhile, or nothing is prepared."""
+    def look_up(self, input: AssignmentInput) -> dict[str, Parts]:
+        """Raises AssignmentRequired if it is large, and not the one computed last."""
         if not input.is_large:
             return input.assign()
-        if self.assignment is None or input != self.input:
+        if input != self._input:
             raise AssignmentRequired(input)
-        return self.assignment
+        return self._assignment
+
+    def compute(self, input: AssignmentInput) -> dict[str, Parts]:
+        """However large it is."""
+        if input != self._input:
+            self._assignment = input.assign()
+            self._input = input
+        return self._assignment

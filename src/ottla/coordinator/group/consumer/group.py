@@ -30,7 +30,12 @@ from ottla.coordinator.group.consumer.records import (
     TargetSet,
     TopicsSet,
 )
-from ottla.coordinator.group.consumer.topic_partitions import Parts, TopicIdPartition, TopicSize
+from ottla.coordinator.group.consumer.topic_partitions import (
+    NO_PARTS,
+    Parts,
+    TopicIdPartition,
+    TopicSize,
+)
 from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 
@@ -52,6 +57,7 @@ class GroupState(Enum):
 
 class ConsumerGroup:
     __slots__ = (
+        "changes",
         "epoch",
         "id",
         "members",
@@ -81,6 +87,8 @@ class ConsumerGroup:
         self.owners: dict[TopicIdPartition, str] = {}
         """The member that owns a partition, or has not confirmed its revocation yet."""
         # Not persisted:
+        self.changes = 0
+        """How many records have been applied."""
         self.memory_bytes = 0
         """Memory counted for the members and what is assigned to them."""
         self.topics_changed = True
@@ -169,7 +177,16 @@ class ConsumerGroup:
         twin.patterns, twin.owners = dict(self.patterns), dict(self.owners)
         return twin
 
+    def snapshot(self) -> ConsumerGroup:
+        """A copy with what is not persisted, too."""
+        twin = self.copy()
+        twin.changes, twin.memory_bytes = self.changes, self.memory_bytes
+        twin.topics_changed, twin.patterns_of = self.topics_changed, self.patterns_of
+        twin.patterns_asked_ms, twin.rejoining = self.patterns_asked_ms, set(self.rejoining)
+        return twin
+
     def apply(self, change: ConsumerGroupChange) -> None:
+        self.changes += 1
         if isinstance(change, EpochSet):
             self.epoch = 0 if change.epoch is None else change.epoch
         elif isinstance(change, TargetEpochSet):
@@ -214,22 +231,22 @@ class ConsumerGroup:
 
     def _set_standing(self, member_id: str, standing: MemberAssignment | None) -> None:
         before = self.members.get(member_id)
-        if before is not None:
-            self._release(before)
-        elif standing is None:
+        if before is None and standing is None:
             return
         after = MemberAssignment(-1, -1) if standing is None else standing
         profile = MemberProfile() if before is None else before.profile
         self.memory_bytes += profile_bytes(profile) if before is None else 0
         self.members[member_id] = Member(member_id, profile, after)
         owned = after.assigned | after.revoking
+        if before is not None:
+            self._release(before, owned)
         self.memory_bytes += PART_BYTES * len(owned)
         self.owners.update(dict.fromkeys(owned, member_id))  # without hashing each again
 
-    def _release(self, member: Member) -> None:
+    def _release(self, member: Member, keeps: Parts = NO_PARTS) -> None:
         owned = member.standing.assigned | member.standing.revoking
         self.memory_bytes -= PART_BYTES * len(owned)
-        for part in owned:
+        for part in owned - keeps:
             if self.owners.get(part) == member.id:
                 del self.owners[part]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from heapq import merge
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -29,13 +30,15 @@ from ottla.coordinator.group.consumer.timers import (
     forget,
     restart_session,
 )
-from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
+from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, OwnedParts, Parts
 from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.settings import GroupSettings
+from ottla.delay.slices import sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 
 UNCHANGED: Final = -1
+SORTED_AT_ONCE: Final = 10_000
 
 
 class HeartbeatRequest(NamedTuple):
@@ -52,7 +55,7 @@ class HeartbeatRequest(NamedTuple):
     pattern: str | None = None
     """An empty one removes the pattern."""
     assignor: str | None = None
-    owned: Parts | None = None
+    owned: OwnedParts | None = None
     brings_id: bool = True
     """In this version of the API the member chooses its id."""
 
@@ -215,7 +218,7 @@ class HeartbeatDecision:
 class Settling(NamedTuple):
     """What a member's next assignment depends on besides the group."""
 
-    owned: Parts | None
+    owned: OwnedParts | None
     limits: GroupSettings
     assign: Assign = AssignmentInput.assign
 
@@ -247,7 +250,7 @@ def profile_after(now: MemberProfile, request: HeartbeatRequest) -> MemberProfil
         now.rack_id if request.rack_id is None else request.rack_id,
         request.client_id,
         request.client_host,
-        now.topics if request.topics is None else tuple(sorted(set(request.topics))),
+        now.topics if request.topics is None else in_order(request.topics),
         pattern,
         now.rebalance_timeout_ms
         if request.rebalance_timeout_ms == UNCHANGED
@@ -256,7 +259,13 @@ def profile_after(now: MemberProfile, request: HeartbeatRequest) -> MemberProfil
     )
 
 
-def check_epoch(member: Member, epoch: int, owned: Parts | None) -> None:
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Each once, sorted; very many in parts, so that other threads run in between."""
+    distinct = list(set(names))
+    return tuple(merge(*map(sorted, sliced(distinct, SORTED_AT_ONCE))))
+
+
+def check_epoch(member: Member, epoch: int, owned: OwnedParts | None) -> None:
     """A member may be one epoch behind if its last reply was lost and it owns nothing new."""
     if epoch == member.epoch:
         return
@@ -271,7 +280,7 @@ def check_epoch(member: Member, epoch: int, owned: Parts | None) -> None:
         )
 
 
-def _within(owned: Parts | None, assigned: Parts) -> bool:
+def _within(owned: OwnedParts | None, assigned: Parts) -> bool:
     return owned is not None and owned <= assigned
 
 

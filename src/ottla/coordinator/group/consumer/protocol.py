@@ -6,7 +6,7 @@ Owns the number of topic changes; the shard owns the groups.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
@@ -61,6 +61,58 @@ PATTERNS_AT_MOST_EVERY_MS: Final = 1_000
 
 RETRY_MS: Final = 500
 """The delay before a failed removal of a member is retried."""
+
+
+LARGE_TOPICS: Final = 1_000
+"""A heartbeat that concerns more topics is decided outside of the event loop."""
+PARTITIONS_OF_TOPIC: Final = 10
+"""So many partitions with an owner count as a topic."""
+
+
+class GroupChanged(Exception):
+    """The group is no longer as it was copied: decide again."""
+
+
+class DetachedGroup(NamedTuple):
+    """A copy of a group, or of its absence, to decide a heartbeat on in another thread."""
+
+    group_id: str
+    original: ConsumerGroup | None
+    copy: ConsumerGroup | None
+    seen: tuple[int, bool]
+    """How many records had changed the group, and whether its topics had changed."""
+    protocol: ConsumerProtocol
+    """It has the copy only."""
+
+    def heartbeat(
+        self, request: HeartbeatRequest, lookup: ResolvedPatterns, now: WallMs, assign: Assign
+    ) -> Outcome[HeartbeatReply]:
+        return self.protocol.heartbeat(self.group_id, request, lookup, now, assign=assign)
+
+    def adopt(
+        self, group: Group | None, outcome: Outcome[HeartbeatReply]
+    ) -> Outcome[HeartbeatReply]:
+        """What was decided on the copy; GroupChanged if the group, as it is now, has changed."""
+        assert outcome.then is None, "it would go on with the copy"
+        if group is not self.original:
+            raise GroupChanged
+        if self.original is not None and self.copy is not None:
+            if (self.original.changes, self.original.topics_changed) != self.seen:
+                raise GroupChanged
+            self.original.topics_changed = self.copy.topics_changed
+            self.original.patterns_of = self.copy.patterns_of
+        return outcome
+
+
+def is_large(group: Group | None, request: HeartbeatRequest, lookup: ResolvedPatterns) -> bool:
+    """Whether to decide it on a copy: it changes something, and concerns many topics."""
+    if request.epoch < JOINS:
+        return False
+    topics = len(request.topics or ())
+    if isinstance(group, ConsumerGroup) and not _has_settled(group, request, lookup):
+        owned = len(group.owners) // PARTITIONS_OF_TOPIC
+        topics = max(topics, len(group.topics), owned)
+    return max([topics, *map(len, lookup.topics.values())]) > LARGE_TOPICS
 
 
 class ConsumerProtocol:
@@ -160,6 +212,21 @@ class ConsumerProtocol:
             if isinstance(before, ClassicGroup):
                 end_rebalance(before, draft)
         return draft.outcome(reply)
+
+    def detached(self, group_id: str) -> DetachedGroup | None:
+        """A copy of the group as it is now; None if it is of the classic protocol."""
+        group = self._groups.get(group_id)
+        if group is not None and not isinstance(group, ConsumerGroup):
+            return None
+        copy = None if group is None else group.snapshot()
+        (limits, image), groups = self.context, dict[str, Group]()
+        if copy is not None:
+            groups[group_id] = copy
+        decides = ConsumerProtocol(
+            groups, lambda: limits, lambda: image, self._new_id, self._memory
+        )
+        seen = (0, False) if group is None else (group.changes, group.topics_changed)
+        return DetachedGroup(group_id, group, copy, seen, decides)
 
     def _group_left(self, group_id: str) -> ConsumerGroup:
         return self._existing(group_id, f"Group {group_id} not found.")
@@ -267,3 +334,16 @@ class ConsumerProtocol:
         if isinstance(group, ClassicGroup) and group.can_rebalance:
             prepare(group, draft, self._limits(), "downgraded to the classic protocol")
         return draft.outcome(None)
+
+
+def _has_settled(group: ConsumerGroup, request: HeartbeatRequest, lookup: ResolvedPatterns) -> bool:
+    """Whether a heartbeat of this member changes nothing, as most do not."""
+    member = group.members.get(request.member_id)
+    return (
+        member is not None
+        and member.has_settled(group.epoch)
+        and group.epoch == group.target_epoch
+        and not group.topics_changed
+        and not request.subscribes
+        and not lookup.topics
+    )

@@ -11,7 +11,12 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from ottla.coordinator.group.consumer.member import MemberAssignment, MemberState
-from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts, TopicIdPartition
+from ottla.coordinator.group.consumer.topic_partitions import (
+    NO_PARTS,
+    OwnedParts,
+    Parts,
+    TopicIdPartition,
+)
 from ottla.model.errors import ErrorCode, KafkaError
 
 IsFree: TypeAlias = Callable[[TopicIdPartition], bool] | None
@@ -26,7 +31,7 @@ class TargetAssignment(NamedTuple):
 
 
 def reconcile(
-    now: MemberAssignment, aim: TargetAssignment, owned: Parts | None, is_free: IsFree
+    now: MemberAssignment, aim: TargetAssignment, owned: OwnedParts | None, is_free: IsFree
 ) -> MemberAssignment:
     """Its next assignment; `owned` is what the member reports to own, None if it did not."""
     if now.state is MemberState.STABLE and now.epoch == aim.epoch:
@@ -46,7 +51,11 @@ def reconcile(
 
 
 def _towards(
-    aim: TargetAssignment, now: MemberAssignment, epoch: int, owned: Parts | None, is_free: IsFree
+    aim: TargetAssignment,
+    now: MemberAssignment,
+    epoch: int,
+    owned: OwnedParts | None,
+    is_free: IsFree,
 ) -> MemberAssignment:
     retained = now.assigned & aim.parts
     revoking = now.assigned - retained
@@ -61,6 +70,6 @@ def _towards(
     return MemberAssignment(aim.epoch, now.epoch, state, retained | free, NO_PARTS)
 
 
-def _holds_any(parts: Parts, owned: Parts | None) -> bool:
+def _holds_any(parts: Parts, owned: OwnedParts | None) -> bool:
     """A member that does not report its partitions may own all of them."""
     return owned is None or not parts.isdisjoint(owned)

@@ -1,8 +1,8 @@
 """The asynchronous interface of the consumer protocol for API handlers.
 
-Owns the turns of heartbeats that need a large assignment. Regular expressions are resolved, and
-large assignments computed, in the thread pool before a heartbeat is decided: both are bounded, but
-too slow for the event loop.
+Owns the turns of heartbeats that concern many topics or need a large assignment. Regular
+expressions are resolved in the thread pool, and these heartbeats decided there on a copy of the
+group: both are bounded, but too slow for the event loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 from ottla.coordinator.deferred_reply import Commit, committed
 from ottla.coordinator.group.consumer.assignors import (
     Assign,
-    AssignmentInput,
     AssignmentRequired,
     PreparedAssignment,
 )
@@ -28,17 +27,21 @@ from ottla.coordinator.group.consumer.heartbeat import (
 )
 from ottla.coordinator.group.consumer.member import Member
 from ottla.coordinator.group.consumer.pending_group import select_assignor
+from ottla.coordinator.group.consumer.protocol import DetachedGroup, GroupChanged, is_large
 from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.runtime import Runtime
+from ottla.delay.slices import in_slices
+from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.replica.environment import ReplicaEnvironment
 
 CONSUMER_TYPE: Final = "consumer"
 ATTEMPTS: Final = 3
-"""How often a heartbeat's assignment is computed in the thread pool before the loop does it."""
+"""How often a heartbeat is decided in the thread pool before the loop does it."""
 Decided: TypeAlias = tuple[HeartbeatReply, Commit | None]
 
 
@@ -101,19 +104,26 @@ class ConsumerGroups:
         """
         if not group_id:
             raise KafkaError(ErrorCode.invalid_group_id)
-        consumer = self._runtime.owned(group_id).shard.consumer
+        shard = self._runtime.owned(group_id).shard
+        consumer = shard.consumer
         patterns, of = consumer.to_resolve(group_id, request, self._environment.clock.wall_ms())
         lookup = ResolvedPatterns()
         if patterns:
-            names = list(filter(sees, consumer.context.image.topics))
+            names = list(consumer.context.image.topics)
+            if sees is not None:
+                names = [name async for name in in_slices(names) if sees(name)]
             lookup = ResolvedPatterns(
                 await self._environment.thread_pool.run(resolve, patterns, names), of
             )
-        heartbeat = partial(self._decide, group_id, request, lookup)
-        try:
-            reply, commit = heartbeat(PreparedAssignment().assign)
-        except AssignmentRequired:
-            reply, commit = await self._after_assignment(group_id, heartbeat)
+        if is_large(shard.groups.get(group_id), request, lookup):
+            reply, commit = await self._decide_on_copy(group_id, request, lookup)
+        else:
+            try:
+                reply, commit = self._decide(
+                    group_id, request, lookup, PreparedAssignment().look_up
+                )
+            except AssignmentRequired:
+                reply, commit = await self._decide_on_copy(group_id, request, lookup)
         await committed(commit)
         return reply
 
@@ -127,26 +137,34 @@ class ConsumerGroups:
             ),
         )
 
-    async def _after_assignment(
-        self, group_id: str, decide: Callable[[Assign], Decided]
+    async def _decide_on_copy(
+        self, group_id: str, request: HeartbeatRequest, lookup: ResolvedPatterns
     ) -> Decided:
-        """Decide with an assignment computed in the thread pool.
+        """Decide on a copy of the group in the thread pool, with the assignment that it needs.
 
-        If the group changes meanwhile, another one is computed; a group that never stays the same
-        has its last one computed at once. Heartbeats of one group take turns: all but one of the
-        assignments computed at the same time would be of no use.
+        If the group changes meanwhile, the heartbeat is decided again; for a group that never stays
+        the same it is decided at once, with the last assignment if that still applies. Heartbeats
+        of one group take turns: all but one of those decided at the same time would be of no use.
         """
         turn = self._turns.setdefault(group_id, asyncio.Lock())
         async with turn:
-            prepared = PreparedAssignment()
+            prepared, pool = PreparedAssignment(), self._environment.thread_pool
             for _ in range(ATTEMPTS):
+                group = self._runtime.owned(group_id).shard.consumer.detached(group_id)
                 try:
-                    return decide(prepared.assign)
+                    if group is None:  # an upgrade concerns the members that wait here, too
+                        return self._decide(group_id, request, lookup, prepared.look_up)
+                    now = self._environment.clock.wall_ms()
+                    outcome = await pool.run(
+                        group.heartbeat, request, lookup, now, prepared.compute
+                    )
+                    adopt = partial(_adopt, detached=group, outcome=outcome)
+                    return self._runtime.submit(group_id, adopt)
                 except AssignmentRequired as required:
-                    input = required.input
-                    assignment = await self._environment.thread_pool.run(input.assign)
-                    prepared = PreparedAssignment(input, assignment)
-            return decide(AssignmentInput.assign)
+                    await pool.run(prepared.compute, required.input)
+                except GroupChanged:
+                    continue
+            return self._decide(group_id, request, lookup, prepared.compute)
 
     async def describe(self, group_id: str) -> GroupView:
         if not group_id:
@@ -157,6 +175,12 @@ class ConsumerGroups:
         """These topics were created or deleted, or have more partitions."""
         for owned in self._runtime.active():
             owned.shard.consumer.topics_changed(names)
+
+
+def _adopt(
+    shard: GroupShard, _: WallMs, *, detached: DetachedGroup, outcome: Outcome[HeartbeatReply]
+) -> Outcome[HeartbeatReply]:
+    return detached.adopt(shard.groups.get(detached.group_id), outcome)
 
 
 def _view(shard: GroupShard, group_id: str) -> GroupView:

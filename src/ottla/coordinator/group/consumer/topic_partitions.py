@@ -7,11 +7,14 @@ apply to the new one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.metadata.image import Image
 from ottla.model.ids import TopicId
+
+_number: Final = attrgetter("int")
 
 
 class TopicIdPartition(NamedTuple):
@@ -20,6 +23,8 @@ class TopicIdPartition(NamedTuple):
 
 
 Parts: TypeAlias = frozenset[TopicIdPartition]
+OwnedParts: TypeAlias = Set[TopicIdPartition]
+"""What a member says that it has; who read the request empties it afterwards."""
 NO_PARTS: Final[Parts] = frozenset()
 
 
@@ -52,7 +57,8 @@ def by_topic(parts: Iterable[TopicIdPartition]) -> dict[TopicId, list[int]]:
     topics: dict[TopicId, list[int]] = defaultdict(list)
     for key, partitions in lists.items():
         topics[ids[key]] += partitions
-    return {topic_id: sorted(topics[topic_id]) for topic_id in sorted(topics)}
+    # By number: ids compare slowly, too.
+    return {topic_id: sorted(topics[topic_id]) for topic_id in sorted(topics, key=_number)}
 
 
 def by_name(image: Image, parts: Iterable[TopicIdPartition]) -> dict[str, list[int]]:
