@@ -113,7 +113,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     config = {
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": start if group and start else "earliest",
         "enable.auto.commit": "false",
         **client_config(bootstrap, ConsumerConfig),
         **pairs("--set", properties),
@@ -121,15 +121,12 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     limits = Limits(start, to, follow, read_committed)
     if group is not None:
         limits.require_none(chosen)
-        if start is not None:
-            config["auto.offset.reset"] = start
     with admin_connection(bootstrap) as admin:
         partitions = expanded(admin, chosen)  # a topic that is not there is said at once
         where = ReadRange({}, None) if group is not None else limits.of(admin, partitions)
     if group is not None:
-        return _as_group(
-            [topic for topic, _ in chosen], follow, showing, {**config, "group.id": group}
-        )
+        config["group.id"] = group
+        return _as_group([topic for topic, _ in chosen], follow, showing, config)
     with interrupted_by_sigterm(), open_consumer(config) as consumer:
         return _show(read_span(consumer, where), showing, total=where.total)
 

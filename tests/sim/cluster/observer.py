@@ -24,7 +24,7 @@ def observed(book: Book, moments: Moments) -> Iterator[None]:
     lead, advance, append = HostedPartition.lead, HostedPartition.advance, HostedPartition.append
     topics: dict[str, list[object]] = {}
 
-    def record(partition: HostedPartition, log_end: int = -1) -> None:
+    def record(partition: HostedPartition, log_end: int = -1, log_start: int = -1) -> None:
         if partition.leadership is not None:
             book.write(
                 Leads(
@@ -34,12 +34,13 @@ def observed(book: Book, moments: Moments) -> Iterator[None]:
                     partition.log.high_watermark,
                     book.now_ns,
                     log_end,
+                    log_start,
                 )
             )
 
     def observed_lead(self: HostedPartition, assigned: LeaderAssignment) -> None:
         lead(self, assigned)
-        record(self, self.log.end_offset)
+        record(self, self.log.end_offset, self.log.start_offset)
 
     def observed_advance(self: HostedPartition) -> bool:
         has_moved = advance(self)

@@ -11,6 +11,7 @@ from ottla.testing.history import (
     Ended,
     Event,
     Fault,
+    Leads,
     Outcome,
     Poll,
     Retention,
@@ -90,6 +91,18 @@ def swapped(events: list[Event], index: int, **changes: object) -> list[Event]:
         replace(event, **changes) if at == index else event  # type: ignore[arg-type]
         for at, event in enumerate(events)
     ]
+
+
+def test_a_repeat_is_taken_once_more_where_the_first_was_deleted_before_the_leader_began() -> None:
+    repeated = ((1, "b"), (2, "u"), (3, "c"), (4, "a"))
+    events = [*swapped(clean(), 8, records=repeated), Retention(TP, start=1)]
+
+    def found(log_start: int) -> set[str]:
+        leads = Leads(2, TP, 1, 4, 55, log_end=4, log_start=log_start)
+        return {violation.invariant for violation in check([*events, leads])}
+
+    assert "duplicate" in found(0)
+    assert "duplicate" not in found(1)
 
 
 MUTATIONS: list[tuple[str, list[Event]]] = [

@@ -174,6 +174,8 @@ class Leads:
     at_ns: int
     log_end: int = -1
     """Where its log ended when it began to lead; -1 later."""
+    log_start: int = -1
+    """Where its log started then; -1 later."""
 
 
 @dataclass(frozen=True, slots=True)

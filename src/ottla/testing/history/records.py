@@ -76,13 +76,19 @@ def compaction(history: History, partition: str) -> Iterator[str]:
 
 
 def duplicate(history: History, partition: str) -> Iterator[str]:
-    """One value at two offsets."""
+    """One value at two offsets, unless the first was deleted before the leader of the second began.
+
+    A replica that begins after records were deleted knows nothing of their producers.
+    """
     offsets: dict[str, set[int]] = defaultdict(set)
     for offset, value in history.records_read(partition):
         offsets[value].add(offset)
+    starts = [leads.log_start for leads in history.leads if leads.partition == partition]
     for value, places in sorted(offsets.items()):
-        if len(places) > 1:
-            yield f"{value} stands at {sorted(places)}"
+        for earlier, later in pairwise(sorted(places)):
+            if not any(earlier < start <= later for start in starts):
+                yield f"{value} stands at {sorted(places)}"
+                break
 
 
 def phantom(history: History, partition: str) -> Iterator[str]:
