@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-import mmap
+import ctypes
 import os
 import threading
 
 import pytest
 
-from tests.fuzz.growth import RESIDENT_MAX_BYTES, no_growth
+from tests.fuzz.growth import NATIVE_MAX_BYTES, no_growth
 
 OBJECTS_MAX_BYTES = 100_000
 
@@ -21,11 +21,17 @@ def test_objects_that_stay_are_noticed() -> None:
 
 
 def test_memory_that_python_does_not_count_is_noticed() -> None:
-    held: list[mmap.mmap] = []
-    with pytest.raises(AssertionError, match="resident"), no_growth(OBJECTS_MAX_BYTES):
-        held.append(mmap.mmap(-1, 2 * RESIDENT_MAX_BYTES))
-        for at in range(0, len(held[0]), mmap.PAGESIZE):
-            held[0][at] = 1
+    if not hasattr(libc := ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("the C library does not tell what malloc has given out")
+    libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+    for size in (200, 2 * NATIVE_MAX_BYTES):  # of the heap, and by a mapping
+        count = 2 * NATIVE_MAX_BYTES // size
+        held = (ctypes.c_void_p * count)()
+        with pytest.raises(AssertionError, match="malloc stayed"), no_growth(OBJECTS_MAX_BYTES):
+            for number in range(count):
+                held[number] = libc.malloc(size)
+        for address in held:
+            libc.free(address)
 
 
 def test_a_descriptor_that_stays_open_is_noticed() -> None:

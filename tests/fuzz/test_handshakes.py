@@ -210,7 +210,7 @@ async def test_no_damaged_handshake_lets_anybody_in_fails_inside_or_leaves_anyth
 @pytest.mark.spec("SEC-01")
 @pytest.mark.real_loop
 @pytest.mark.parametrize(
-    "count", [150, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.timeout(3_600)])]
+    "count", [150, pytest.param(20_000, marks=[pytest.mark.slow, pytest.mark.timeout(3_600)])]
 )
 async def test_damaged_handshakes_over_sockets_leave_no_socket_thread_or_task(
     count: int, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -54,7 +54,7 @@ def run(arguments: Sequence[str], *, ready: Callable[[], None] = lambda: None) -
     except UserError as mistake:
         return _print_error(mistake, 2)
     except KafkaError as failure:
-        return _print_error(failure, 1)
+        return _print_error(failure.message or failure.code.name.replace("_", " "), 1)
     except OSError as failure:
         discard_output()
         return _print_error(describe_os_error(failure), 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from ottla.client.errors import ErrorCode
+from ottla.client.errors import ErrorCode, KafkaError
 from tests.client.producer.broker_rig import producing, until
 from tests.fakes.scripted_broker import HANG_UP, INIT_PRODUCER_ID, PRODUCE, ScriptedBroker
 
@@ -22,6 +24,22 @@ async def test_a_producer_id_is_asked_for_once_and_before_anything_is_sent() -> 
         keys = [key for key, _, _ in broker.asked if key in (INIT_PRODUCER_ID, PRODUCE)]
         assert keys == [INIT_PRODUCER_ID] * 3 + [PRODUCE] * 3
         assert {each.producer_id for each in broker.arrived} == {5}
+
+
+@pytest.mark.spec("TXN-05")
+@pytest.mark.real_loop
+async def test_a_producer_that_may_not_write_is_told_at_once_and_may_try_again() -> None:
+    async with ScriptedBroker() as broker, producing(broker) as producer:
+        denied = {"error_code": ErrorCode.cluster_authorization_failed, "producer_id": -1,
+                  "producer_epoch": -1}  # fmt: skip
+        broker.script(INIT_PRODUCER_ID, denied)
+        delivery = await producer.send("t", b"denied")
+        async with asyncio.timeout(20):
+            with pytest.raises(KafkaError, match="no ACL allows this user to write") as raised:
+                await delivery
+        assert raised.value.code is ErrorCode.cluster_authorization_failed
+        assert (await (await producer.send("t", b"allowed by now"))).offset == 0
+        assert broker.count(PRODUCE) == 1
 
 
 @pytest.mark.real_loop

@@ -37,6 +37,7 @@ class BatchNumbering:
         self.sequences = sequences
         self.transaction = transaction
         self.coordination = coordination
+        self._refused_by: KafkaError | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -91,8 +92,17 @@ class BatchNumbering:
             Target.ANY, INIT_PRODUCER_ID, {"transactional_id": None, "transaction_timeout": 0}
         )
         if reply.error_code:
-            raise refusal(reply.error_code)
+            error = refusal(reply.error_code, _reason(reply.error_code))
+            if not error.retriable:
+                self._refused_by = error
+            raise error
         self.sequences.adopt(Identity(reply.producer_id, reply.producer_epoch))
+
+    def take_refusal(self) -> KafkaError | None:
+        """Why the broker gave no producer id, if waiting does not help; told once. Records that are
+        sent later ask again."""
+        error, self._refused_by = self._refused_by, None
+        return error
 
     def may_drain(self, tp: TopicPartition, head: Batch) -> bool:
         if self.sequences is None:
@@ -143,3 +153,10 @@ class BatchNumbering:
                 sequences.restart([batch.tp])
             return True
         return error.retriable
+
+
+def _reason(code: ErrorCode) -> str:
+    reason = f"cannot get a producer id: {code.name.replace('_', ' ')}"
+    if code is ErrorCode.cluster_authorization_failed:
+        reason += ": no ACL allows this user to write to any topic"
+    return reason

@@ -112,6 +112,9 @@ class Sender:
         broken_by = self._numbering.broken_by
         if broken_by is not None:
             self.outcomes.abandon(broken_by, numbered=False)
+        refused_by = self._numbering.take_refusal()
+        if refused_by is not None:
+            self.outcomes.abandon(refused_by, numbered=False)
         view = self._cluster.metadata
         ready = self._accumulator.ready(view, now_ms)
         wait_ms = ready.wait_ms
