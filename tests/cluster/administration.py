@@ -12,6 +12,8 @@ from uuid import UUID
 
 from confluent_kafka.admin import AdminClient
 
+import ottla
+from ottla.client.admin import Resource
 from ottla.log.directories.names import DirectoryKind, parse
 from ottla.model.errors import ErrorCode
 from tests.cluster.load import connection
@@ -67,6 +69,15 @@ def replicas_of(cluster: ThreeBrokers, topic: str) -> list[int]:
     return next(
         found for name, number, found in cluster.partitions() if (name, number) == (topic, 0)
     )
+
+
+def set_throttle(
+    cluster: ThreeBrokers, rate: str | None, *, sides: Sequence[str] = ("leader", "follower")
+) -> None:
+    """How many bytes a second each broker may copy of the replicas that topics name."""
+    changes = {f"{side}.replication.throttled.rate": rate for side in sides}
+    with ottla.Admin(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.incremental_alter_configs({Resource.broker(id): changes for id in IDS}).all()
 
 
 # Topics

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from ottla.model.errors import ErrorCode
+from ottla.protocol.records.batch import walk
+from tests.cluster.administration import set_throttle, topic_id
 from tests.cluster.load import IMPATIENT, Load, produce, values, wait_for_progress
 from tests.cluster.process import wait_for
 from tests.cluster.shared_cluster import SharedCluster
@@ -24,6 +26,8 @@ TOPIC = "load"
 BESIDE = "beside"
 FAILOVER_S = 4.0
 """1.5 s on a machine that does nothing else; here the tests share it with others."""
+ALTER_PARTITION = 56
+FENCED = {ErrorCode.stale_broker_epoch, ErrorCode.fenced_leader_epoch}
 UNACKNOWLEDGED = {
     ErrorCode.request_timed_out,
     ErrorCode.not_enough_replicas,
@@ -41,11 +45,18 @@ def wait_for_acknowledgement(load: Load, partition: int, since_ns: int) -> float
     return (load.acknowledgements(partition, since_ns)[0] - since_ns) / 1e9
 
 
-def produce_directly(cluster: ThreeBrokers, broker: int, timeout_ms: int = 500) -> ErrorCode:
-    """What one broker answers to a record with acks=all for the topic beside that of the load."""
-    fields = produce_fields(BESIDE, batch("direct"))
+def produce_directly(
+    cluster: ThreeBrokers,
+    broker: int,
+    topic: str = BESIDE,
+    *,
+    value: str = "direct",
+    acks: int = -1,
+) -> ErrorCode:
+    """What one broker answers to a record for the topic beside that of the load."""
+    fields = produce_fields(topic, batch(value))
     with Line(cluster.brokers[broker].address) as line:
-        reply = line.ask(PRODUCE, 9, **{**fields, "timeout": timeout_ms})
+        reply = line.ask(PRODUCE, 9, **{**fields, "timeout": 500, "acks": acks})
     [[part]] = [topic.partition_responses for topic in reply.responses]
     return ErrorCode(part.error_code)
 
@@ -99,12 +110,16 @@ def test_scenario_02_a_leader_cut_off_from_followers_acknowledges_nothing_and_st
 def test_scenario_03_a_leader_cut_off_from_zookeeper_is_replaced_and_truncates(
     shared: SharedCluster,
 ) -> None:
-    topic = "scenario-03"
+    topic, beside = "scenario-03", "beside-03"
     with shared.healthy() as cluster:
         cluster.create_topic(topic)
+        leader = cluster.leader(topic)
+        cluster.create_topic(beside, [[leader, *(id for id in IDS if id != leader)]])
+        produce(cluster.bootstrap, beside, ["before"])
+        before = cluster.state(beside).leader_epoch, cluster.broker_epoch(leader)
         with cluster.load(topic, settings=IMPATIENT) as load:
             wait_for_progress(load)
-            leader = cluster.leader(topic)
+            assert cluster.leader(topic) == cluster.leader(beside) == leader
             load.fault("leader cut off from ZooKeeper")
             cluster.isolate_from_zookeeper(leader)
             wait_for_progress(load)  # it goes on until another is elected
@@ -112,11 +127,43 @@ def test_scenario_03_a_leader_cut_off_from_zookeeper_is_replaced_and_truncates(
             elected_ns = time.monotonic_ns()
             assert new != leader
             wait_for_acknowledgement(load, 0, elected_ns)
+            cluster.wait_for_leader(beside, other_than=leader)
+            # It may lead for all it knows, so it writes; but it may neither acknowledge, after the
+            # timeout, nor shrink the set. Out of contact it does not say REQUEST_TIMED_OUT, after
+            # which clients would not look for its successor.
+            alone = produce_directly(cluster, leader, beside, value="alone", acks=1)
+            assert alone is ErrorCode.none, "as in Kafka"
+            assert produce_directly(cluster, leader, beside) is ErrorCode.not_leader_or_follower
+            assert propose_itself_alone(cluster, leader, beside, *before) in FENCED
+            assert leader not in (cluster.leader(beside), cluster.controller)
+            produce(cluster.bootstrap, beside, ["after"])
             cluster.heal()
             cluster.wait_until_all_in_sync()
             wait_for_progress(load)
+        assert values(cluster.bootstrap, beside) == ["before", "after"], "it truncates"
         assert load.failures == []
         cluster.assert_nothing_lost(load)
+
+
+def propose_itself_alone(
+    cluster: ThreeBrokers, leader: int, topic: str, leader_epoch: int, broker_epoch: int
+) -> ErrorCode:
+    """What the controller answers to an AlterPartition of this leader, with these epochs."""
+    partition = {
+        "partition_index": 0,
+        "leader_epoch": leader_epoch,
+        "new_isr_with_epochs": [{"broker_id": leader, "broker_epoch": broker_epoch}],
+        "leader_recovery_state": 0,
+        "partition_epoch": 0,
+    }
+    topics = [{"topic_id": topic_id(cluster, topic), "partitions": [partition]}]
+    with Line(cluster.brokers[cluster.wait_for_controller()].address) as line:
+        reply = line.ask(
+            ALTER_PARTITION, 3, broker_id=leader, broker_epoch=broker_epoch, topics=topics
+        )
+    if reply.error_code != ErrorCode.none:
+        return ErrorCode(reply.error_code)
+    return ErrorCode(reply.topics[0].partitions[0].error_code)
 
 
 @pytest.mark.slow
@@ -244,19 +291,42 @@ def test_scenario_19_a_stopped_follower_leaves_the_in_sync_set_and_comes_back(
     settings = {"zookeeper.session.timeout.ms": "4000"}
     with ThreeBrokers(ensemble, tmp_path, settings) as cluster:
         cluster.create_topic(TOPIC, 1)
+        leader = cluster.leader(TOPIC)
+        slow = next(id for id in IDS if id not in (leader, cluster.controller))
+        # A replica of it that is not in sync is as slow as if it had a slow disk.
+        order = [[leader, *(id for id in IDS if id != leader)]]
+        cluster.create_topic(BESIDE, order, leader_replication_throttled_replicas="*")
+        set_throttle(cluster, "1000000", sides=("leader",))
         with cluster.load(TOPIC, 1, settings=IMPATIENT) as load:
             wait_for_progress(load)
-            leader = cluster.leader(TOPIC)
-            slow = next(id for id in IDS if id not in (leader, cluster.controller))
             began = time.monotonic()
             cluster.pause(slow)
             wait_for(lambda: slow not in cluster.state(TOPIC).isr, 20, "it to leave")
             assert time.monotonic() - began < 1.5 * 1.5 + 1.0
             wait_for_progress(load)
+            wait_for(lambda: slow not in cluster.state(BESIDE).isr, 20, "it to leave")
+            produce(cluster.bootstrap, BESIDE, [f"n-{n}" for n in range(200)], size=20_000)
+            began, caught_up_s = time.monotonic(), 0.0
             cluster.resume(slow)
+            while slow not in cluster.state(BESIDE).isr:
+                assert time.monotonic() - began < 60, f"{slow} does not rejoin"
+                if log_end(cluster, slow, BESIDE) < 200:
+                    caught_up_s = time.monotonic() - began
+            assert log_end(cluster, slow, BESIDE) == 200, "it rejoined below the high watermark"
+            assert caught_up_s > 1, "it was not slow at all"
+            wait_for_progress(load)
+            set_throttle(cluster, None, sides=("leader",))
             cluster.wait_until_all_in_sync()
         assert load.failures == []
         cluster.assert_nothing_lost(load)
+
+
+def log_end(cluster: ThreeBrokers, broker: int, topic: str) -> int:
+    """The offset after the last whole batch in a broker's log, read from its files."""
+    folder = cluster.brokers[broker].partition_dir(topic)
+    last = max(folder.glob("*.log"))
+    ends = [header.last_offset + 1 for _, header in walk(memoryview(last.read_bytes()))]
+    return ends[-1] if ends else int(last.stem)
 
 
 @pytest.mark.slow

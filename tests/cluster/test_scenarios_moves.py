@@ -9,14 +9,13 @@ from uuid import UUID
 
 import pytest
 
-import ottla
-from ottla.client.admin import Resource
 from ottla.model.errors import ErrorCode
 from tests.cluster.administration import (
     delete_topic,
     is_reassigning,
     reassign,
     replicas_of,
+    set_throttle,
     topic_id,
     wait_until_whole,
 )
@@ -60,8 +59,34 @@ def test_scenario_21_a_reassignment_under_load_moves_or_is_cancelled_without_los
             wait_for(lambda: replicas_of(cluster, topic) == moved, 20, "the cancellation")
             cluster.start(dead)
             wait_for_progress(load)
+            cancel_a_move_that_copies(cluster, "copied-21", moved, dead)
+            wait_for_progress(load)
         assert load.failures == []
+        wait_until_whole(cluster)
+        wait_for(lambda: not is_reassigning(cluster), 20, "no move to be left")
         cluster.assert_nothing_lost(load)
+
+
+def cancel_a_move_that_copies(
+    cluster: ThreeBrokers, topic: str, replicas: list[int], target: int
+) -> None:
+    """The copy that was begun is deleted, and the replicas stay in sync all the time."""
+    copy = cluster.brokers[target].dirs[0] / f"{topic}-0"
+    create_topic(cluster.bootstrap, topic, [replicas], leader_replication_throttled_replicas="*")
+    names = [f"n-{number}" for number in range(50)]
+    produce(cluster.bootstrap, topic, names, size=20_000)
+    set_throttle(cluster, "20000", sides=("leader",))
+    assert reassign(cluster, topic, [replicas[0], target]) is ErrorCode.none
+    wait_for(copy.is_dir, 20, "the copy to begin")
+    assert is_reassigning(cluster)
+    assert set(replicas) <= set(cluster.state(topic).isr)
+    assert reassign(cluster, topic, None) is ErrorCode.none
+    wait_for(lambda: not is_reassigning(cluster), 20, "the cancellation")
+    assert replicas_of(cluster, topic) == replicas
+    assert set(cluster.state(topic).isr) == set(replicas)
+    wait_for(lambda: not copy.exists(), 30, "the copy to be deleted")
+    set_throttle(cluster, None, sides=("leader",))
+    assert values(cluster.bootstrap, topic) == names
 
 
 @pytest.mark.slow
@@ -97,13 +122,6 @@ def test_scenario_22_a_topic_deleted_while_it_moves_and_created_again_is_another
         wait_until_whole(cluster)
         cluster.assert_replicas_equal()
         cluster.assert_no_tracebacks()
-
-
-def set_throttle(cluster: ThreeBrokers, rate: str | None) -> None:
-    """How many bytes a second each broker may copy of the replicas that topics name."""
-    changes = {f"{side}.replication.throttled.rate": rate for side in ("leader", "follower")}
-    with ottla.Admin(bootstrap_servers=cluster.bootstrap) as admin:
-        admin.incremental_alter_configs({Resource.broker(id): changes for id in IDS}).all()
 
 
 def fetch_by_id(cluster: ThreeBrokers, broker: int, topic: UUID) -> ErrorCode:
