@@ -81,6 +81,7 @@ SINK_OWNS: Final[Mapping[str, str]] = {
     "transaction.timeout.ms": "a prepared transaction has no timeout",
     "transaction.two.phase.commit.enable": "use the option ottla.exactly.once",
     "interceptor.classes": "an interceptor could change what is written",
+    "partitioner.class": "write each row's partition in the column partition",
 }
 
 UNTIL: Final = "ottla.until"
