@@ -55,3 +55,20 @@ def test_a_cluster_that_does_not_answer_a_bad_path_and_another_owner_are_all_fou
     assert path == f"sink lake: path: {tmp_path}/lake cannot be written"
     assert "the checkpoints of the pipeline views, not of orders" in owner
     assert cluster.startswith(f"bootstrap: no answer from {servers}")
+
+
+def test_jars_and_files_for_executors_that_do_not_exist_are_found(tmp_path: Path) -> None:
+    jar, missing = tmp_path / "store.jar", tmp_path / "other.jar"
+    jar.touch()
+    made = pipeline(
+        "broker:9092",
+        tmp_path,
+        spark={
+            "spark.jars": f"{jar}, {missing},hdfs://lake/x.jar,{tmp_path}/*.jar",
+            "spark.archives": f"{tmp_path}/env.tar#env",
+        },
+    )
+    assert findings(made, offline=True) == [
+        f"spark.spark.jars: there is no {missing}",
+        f"spark.spark.archives: there is no {tmp_path}/env.tar#env",
+    ]

@@ -30,6 +30,8 @@ from ottla.spark.pipelines.spec import (
 TIMEOUT_MS: Final = 10_000
 SERVERS: Final = "bootstrap.servers"
 AUTO_CREATE: Final = "auto.create.topics.enable"
+OF_FILES: Final = ("spark.jars", "spark.files", "spark.archives", "spark.submit.pyFiles")
+"""Settings of Spark that name files of this machine; it goes on without those that are missing."""
 
 
 @dataclass
@@ -125,8 +127,17 @@ def _missing_files(pipeline: Pipeline) -> Iterator[str]:
         if isinstance(source, DatabaseSource):
             continue  # asked for its columns when the views are made
         path = local_folder(source.path)
-        if path is not None and not set("*?[{").intersection(source.path) and not path.exists():
+        if path is not None and not is_pattern(source.path) and not path.exists():
             yield f"sources.{source.name}.{source.kind}: there is no {source.path}"
+    for setting in OF_FILES:
+        for name in filter(None, map(str.strip, pipeline.spark.get(setting, "").split(","))):
+            path = local_folder(name.partition("#")[0])
+            if path is not None and not is_pattern(name) and not path.exists():
+                yield f"spark.{setting}: there is no {name}"
+
+
+def is_pattern(path: str) -> bool:
+    return not set("*?[{").isdisjoint(path)
 
 
 def _paths(pipeline: Pipeline) -> Iterator[str]:
