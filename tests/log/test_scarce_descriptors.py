@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from ottla.log.aborted_transactions import find_aborted
-from ottla.log.files import File, OutOfDescriptors
+from ottla.log.files import File, OutOfResources
 from ottla.log.flush import FILES_AT_ONCE, begin_flush
 from ottla.log.leader_epochs import FILE_NAME, decode
 from ottla.log.log import Log, Origin
@@ -34,7 +34,7 @@ class ScarceDisk(ForgettingDisk):
     def _open(self, path: Path) -> Path:
         if self.refuses(path):
             self.refused += 1
-            raise OutOfDescriptors(errno.EMFILE, "none is left", str(path))
+            raise OutOfResources(errno.EMFILE, "none is left", str(path))
         return path
 
     def open_append(self, path: Path) -> File:
@@ -76,14 +76,14 @@ def test_refused_appends_leave_nothing_and_the_others_stay(seed: int) -> None:
     expected: list[bytes | None] = []
     aborted: list[tuple[int, int, int]] = []
     for number in range(60):
-        with suppress(OutOfDescriptors):
+        with suppress(OutOfResources):
             if dice.random() < 0.3:
                 log.release()
             if dice.random() < 0.2:
                 flush = begin_flush(log)
                 flush.run()
                 log.flush_done(flush)
-        with suppress(OutOfDescriptors):
+        with suppress(OutOfResources):
             name = b"%d" % number
             if dice.random() < 0.7:
                 add(log, name, epoch=number // 9)
@@ -95,7 +95,7 @@ def test_refused_appends_leave_nothing_and_the_others_stay(seed: int) -> None:
             expected.append(name)
             last = None
             while last is None:
-                with suppress(OutOfDescriptors):
+                with suppress(OutOfResources):
                     last = end_transaction(log, number)
             expected.append(encode_marker(ABORT)[1])
             aborted.append((number, first, last))

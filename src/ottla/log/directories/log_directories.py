@@ -23,7 +23,7 @@ from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.directory_checkpoints import DirectoryCheckpoints
 from ottla.log.directories.meta_properties import Identity, MetaProperties, common_identity
 from ottla.log.directories.names import DirectoryKind, name_of
-from ottla.log.files import Disk, OutOfDescriptors
+from ottla.log.files import Disk, OutOfResources
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.log.recovery.log_loader import LogLocation
@@ -214,7 +214,7 @@ class LogDirectories:
     ) -> Iterator[None]:
         """An OSError in the block takes this directory offline, and nothing else.
 
-        `OutOfDescriptors` does not: at the start it is raised, for the directory is not in use yet.
+        `OutOfResources` does not: at the start it is raised, for the directory is not in use yet.
         """
         try:
             yield
@@ -224,7 +224,7 @@ class LogDirectories:
                 raise
 
     def _fail(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
-        if isinstance(error, OutOfDescriptors):
+        if isinstance(error, OutOfResources):
             self._report(error)
             return []
         directory.failure = _reason(directory, error)
@@ -241,7 +241,7 @@ class LogDirectories:
             self.on_failure(directory, lost)
         return lost
 
-    def _report(self, error: OutOfDescriptors) -> None:
+    def _report(self, error: OutOfResources) -> None:
         """Log it, once in a while: it may concern every request."""
         now_ms = self._clock.mono_ms()
         if self._reported_ms is None or now_ms - self._reported_ms >= REPORT_EVERY_MS:
