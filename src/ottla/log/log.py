@@ -443,8 +443,8 @@ class Log:
             self.disk.sync_dir(dir.parent)
 
     def set_topic_id(self, topic_id: TopicId) -> None:
-        self._topic_id = topic_id
         self.directory.write(partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
+        self._topic_id = topic_id
 
     def restore(
         self,

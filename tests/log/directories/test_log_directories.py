@@ -138,7 +138,7 @@ def test_a_failed_directory_takes_only_its_own_partitions_with_it() -> None:
     disk.broken = A
     with pytest.raises(OSError, match="Input/output"):
         directories.delete(T0)
-    assert told == [(A, [T2])]  # and T0, which the caller knows of
+    assert told == [(A, [T0, T2])]
     assert directories.get(T2) is None and directories.get(T1) is not None
     assert directories.create(TopicPartition("u", 0), TOPIC_ID, CONFIG).dir == B / "u-0"
     assert [one.failure for one in directories.all] == ["Input/output error: a/t-0", None]

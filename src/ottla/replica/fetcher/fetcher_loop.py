@@ -446,8 +446,8 @@ class FetcherLoop:
                 await self._hosted.environment.thread_pool.run(sync)
         except FAULTS as fault:
             if self._hosted.find(partition.key) is partition:
-                self._hosted.fail(partition, fault)
-                self._hosted.mark_offline([partition.key])  # cut in part, whatever the fault
+                cut_from = decision.offset if isinstance(decision, Truncate) else 0
+                self._hosted.fail_truncation(partition, fault, cut_from)
         finally:
             partition.truncating = None
             done.set_result(None)
