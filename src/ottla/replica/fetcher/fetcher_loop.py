@@ -185,7 +185,7 @@ class FetcherLoop:
             self.remove(followed.key)
             return
         hosted_log = partition.log
-        followed.asked = hosted_log.end_offset
+        followed.requested_offset = hosted_log.end_offset
         self._session.set(
             followed.key,
             FetchPosition(
@@ -267,7 +267,7 @@ class FetcherLoop:
         pause_ms = followed.pause_ms(code, self._settings().backoff_ms)
         retry_at_ms = MonoMs(self._clock.mono_ms() + pause_ms)
         decision = on_reply(
-            followed.asked, _state(partition), code, response.diverging, retry_at_ms
+            followed.requested_offset, _state(partition), code, response.diverging, retry_at_ms
         )
         match decision:
             case Append():
