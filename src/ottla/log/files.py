@@ -164,16 +164,16 @@ class Handle:
 class OpenFiles:
     """The files that hold a descriptor; the one that was used least lately gives way."""
 
-    __slots__ = ("_held", "_reserve", "_reserve_size", "limit")
+    __slots__ = ("_files", "_reserve", "_reserve_size", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._held: OrderedDict[RealFile, None] = OrderedDict()
+        self._files: OrderedDict[RealFile, None] = OrderedDict()
         self._reserve: list[Handle] = []
         self._reserve_size = 0
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._files)
 
     def reserve(self, count: int) -> None:
         """Keep so many descriptors for when the process has no other: replies that are being sent
@@ -196,19 +196,19 @@ class OpenFiles:
         A new one stands at the back unused: were it taken for used, opening file after file would
         drive out the one that is in use all the time.
         """
-        while len(self._held) >= self.limit and (oldest := self._oldest()) is not None:
+        while len(self._files) >= self.limit and (oldest := self._oldest()) is not None:
             if oldest.used:
                 oldest.used = False
-                self._held[oldest] = None
+                self._files[oldest] = None
             else:
                 oldest.handle = None
         file.used = False
-        self._held[file] = None
+        self._files[file] = None
         if len(self._reserve) < self._reserve_size:
             self._refill_reserve()
 
     def drop(self, file: RealFile) -> None:
-        self._held.pop(file, None)
+        self._files.pop(file, None)
 
     def opening(self, work: Callable[[], Result]) -> Result:
         """The result of `work`, which opens files or changes names; tried twice in a shortage."""
@@ -238,7 +238,7 @@ class OpenFiles:
     def _oldest(self) -> RealFile | None:
         """Taken out; None if there is none, for another thread may close some meanwhile."""
         try:
-            return self._held.popitem(last=False)[0]
+            return self._files.popitem(last=False)[0]
         except KeyError:
             return None
 
