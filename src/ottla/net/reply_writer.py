@@ -169,13 +169,13 @@ class ReplyWriter:
             run.append(part)  # type: ignore[arg-type]
         taken = self._transport.write_all(run, more=more)
         self.unsent_bytes -= taken
-        left = taken
+        unmatched = taken
         whole = 0
         for buffer in run:
-            if left < len(buffer):
-                self._pending[whole] = memoryview(buffer)[left:]
+            if unmatched < len(buffer):
+                self._pending[whole] = memoryview(buffer)[unmatched:]
                 break
-            left -= len(buffer)
+            unmatched -= len(buffer)
             whole += 1
         del self._pending[:whole]
         return taken
