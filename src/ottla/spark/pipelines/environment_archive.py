@@ -64,23 +64,23 @@ def settings(archive: Path) -> Mapping[str, str]:
 
 def needed() -> set[str]:
     """The installed packages that tasks need, by name, those they depend on included."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting: list[tuple[str, tuple[str, ...]]] = [("ottla", EXTRAS)]
     waiting += [(name, ()) for name in FOR_WORKERS]
     while waiting:
         name, extras = waiting.pop()
-        if name in found and not extras:
+        if name in names and not extras:
             continue
         try:
             requirements = metadata.requires(name) or ()
         except metadata.PackageNotFoundError:
             continue  # of an extra that is not installed
-        found.add(name)
+        names.add(name)
         for wanted in map(_required, requirements):
             is_meant = not wanted.condition or wanted.condition.intersection(extras)
-            if is_meant and wanted.name not in found | WITH_SPARK:
+            if is_meant and wanted.name not in names | WITH_SPARK:
                 waiting.append((wanted.name, wanted.extras))
-    return found
+    return names
 
 
 def files(names: list[str]) -> Iterator[tuple[Path, str]]:

@@ -119,8 +119,8 @@ def _plot(axes: Axes, bins: Sequence[Bin]) -> None:
         least, most = [one.least for one in bins], [one.most for one in bins]
         axes.fill_between(times, least, most, alpha=0.25, linewidth=0)
     if len(bins) == 1:
-        place, told = (times[0], bins[0].middle), f"{bins[0].middle:,.0f}"
-        axes.annotate(told, place, (8, -4), textcoords="offset points")
+        place, label = (times[0], bins[0].middle), f"{bins[0].middle:,.0f}"
+        axes.annotate(label, place, (8, -4), textcoords="offset points")
     axes.set_ylim(0, max(max(one.most for one in bins) * 1.1, 1))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="y", nbins=4)
