@@ -83,23 +83,23 @@ def _bad(keys: Sequence[TopicPartition], ctx: Context) -> dict[TopicPartition, E
     return bad | dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
 
 
-def _add(adding: Adding, bad: Codes, ctx: Context, done: Callable[[Codes], object]) -> None:
-    """Add all of a transaction's partitions or none; call `done` once that is committed."""
+def _add(adding: Adding, bad: Codes, ctx: Context, on_done: Callable[[Codes], object]) -> None:
+    """Add all of a transaction's partitions or none; call `on_done` once that is committed."""
     txns = ctx.services.txns
     id, producer, keys, verify_only = adding
     version = ctx.call.version
     if verify_only:
         knows = version >= FIRST_WITH_ABORTABLE
-        done({key: _code_for_version(txns.verify(id, producer, key), knows) for key in keys})
+        on_done({key: _code_for_version(txns.verify(id, producer, key), knows) for key in keys})
         return
     if bad:
-        done({key: bad.get(key, ErrorCode.operation_not_attempted) for key in keys})
+        on_done({key: bad.get(key, ErrorCode.operation_not_attempted) for key in keys})
         return
 
     def committed(code: ErrorCode) -> None:
         if code is not ErrorCode.none:
             code = as_supported_error(KafkaError(code), version >= FIRST_WITH_FENCED).code
-        done(dict.fromkeys(keys, code))
+        on_done(dict.fromkeys(keys, code))
 
     speaks = EPOCH_PER_TRANSACTION if version >= FIRST_BETWEEN_BROKERS else 0
     try:

@@ -27,7 +27,7 @@ BATCH: Final = 4
 async def write_txn_markers(request: Request, ctx: Context) -> Fields:
     if not ctx.allows(Operation.ALTER, Kind.CLUSTER, CLUSTER_NAME, noted=False):
         ctx.require(Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER_NAME)
-    written: list[list[DeferredReply[Codes]]] = []
+    replies: list[list[DeferredReply[Codes]]] = []
     slices = Slices(clock=ctx.services.broker.clock)
     async for marker in slices.of(request.markers):
         marking = TransactionEnd(
@@ -39,10 +39,10 @@ async def write_txn_markers(request: Request, ctx: Context) -> Fields:
         parts: list[DeferredReply[Codes]] = []
         async for part in slices.of(sliced(_keys(marker), BATCH)):
             parts.append(ctx.services.txns.markers.write(marking, part))
-        written.append(parts)
+        replies.append(parts)
     # All are appended before the first is waited for: a slow partition delays no other's marker.
     results = []
-    for marker, parts in zip(request.markers, written, strict=True):
+    for marker, parts in zip(request.markers, replies, strict=True):
         codes: dict[TopicPartition, ErrorCode] = {}
         async for part_written in slices.of(parts):
             codes |= await part_written

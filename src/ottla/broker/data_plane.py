@@ -302,7 +302,7 @@ class DataPlane:
     def _replicas_recovered(self) -> None:
         self._spawn(self._notify_controller("replicas that are available again"))
 
-    async def _notify_controller(self, change: str, *, again: bool = False) -> None:
+    async def _notify_controller(self, change: str, *, is_retry: bool = False) -> None:
         """Have the controller ask which replicas are offline.
 
         Repeated until the store has taken it: leaders of these replicas must be elected elsewhere.
@@ -316,10 +316,10 @@ class DataPlane:
         except SessionExpired:
             return
         except (StoreError, StoreUnavailable) as error:
-            if not again:
+            if not is_retry:
                 log.error("cannot notify the controller of %s, retrying: %s", change, error)
             self.timers.call_later(
-                NOTIFY_RETRY_MS, lambda: self._spawn(self._notify_controller(change, again=True))
+                NOTIFY_RETRY_MS, lambda: self._spawn(self._notify_controller(change, is_retry=True))
             )
 
     # changed settings

@@ -75,15 +75,15 @@ class _Progress:
         self._action = action
         self._total = total
         self._clock = clock
-        self._done = 0
+        self._done_count = 0
         self._logged_ms = clock.mono_ms()
 
     def add(self, count: int) -> None:
-        self._done += count
+        self._done_count += count
         now_ms = self._clock.mono_ms()
         if now_ms - self._logged_ms >= PROGRESS_EVERY_MS:
             self._logged_ms = now_ms
-            log.info("%s %d of %d logs", self._action, self._done, self._total)
+            log.info("%s %d of %d logs", self._action, self._done_count, self._total)
 
 
 Failure: TypeAlias = tuple[HostedLog, OSError]

@@ -73,12 +73,12 @@ def print_all(
 ) -> int:
     """Print what is wanted; how many records were printed. An interrupt is a good end."""
     count, done, heard_ms = 0, 0, clock.mono_ms()
-    read: dict[TopicPartition, int] = {}
+    next_offsets: dict[TopicPartition, int] = {}
     out = sys.stdout.buffer
     try:
         for batch in batches:
             for record in batch:
-                read[TopicPartition(record.topic, record.partition)] = record.offset + 1
+                next_offsets[TopicPartition(record.topic, record.partition)] = record.offset + 1
                 if showing.accepts(record):
                     out.write(showing.show(record))
                     count += 1
@@ -88,7 +88,7 @@ def print_all(
             done += len(batch)
             tell(done)
             if batch and commits is not None:
-                commits.commit_async(dict(read))
+                commits.commit_async(dict(next_offsets))
             heard_ms = clock.mono_ms() if batch else heard_ms
             if showing.silence_ms is not None and clock.mono_ms() - heard_ms >= showing.silence_ms:
                 return count
@@ -96,6 +96,6 @@ def print_all(
         return count
     finally:
         out.flush()
-        if commits is not None and read:
-            commits.commit(read, COMMIT_S)
+        if commits is not None and next_offsets:
+            commits.commit(next_offsets, COMMIT_S)
     return count
