@@ -69,10 +69,10 @@ def print_all(
     clock: Clock,
     *,
     commits: Consumer[bytes, bytes] | None = None,
-    tell: Callable[[int], None] = lambda done: None,
+    tell: Callable[[int], None] = lambda records_read: None,
 ) -> int:
     """Print what is wanted; how many records were printed. An interrupt is a good end."""
-    count, done, heard_ms = 0, 0, clock.mono_ms()
+    count, records_read, heard_ms = 0, 0, clock.mono_ms()
     next_offsets: dict[TopicPartition, int] = {}
     out = sys.stdout.buffer
     try:
@@ -85,8 +85,8 @@ def print_all(
                     if count == showing.most:
                         return count
             out.flush()
-            done += len(batch)
-            tell(done)
+            records_read += len(batch)
+            tell(records_read)
             if batch and commits is not None:
                 commits.commit_async(dict(next_offsets))
             heard_ms = clock.mono_ms() if batch else heard_ms

@@ -440,7 +440,7 @@ class FetcherLoop:
     async def _truncate_one(self, partition: HostedPartition, decision: Truncate | Restart) -> None:
         steps = truncation_steps if isinstance(decision, Truncate) else restart_steps
         syncs: Iterator[Sync] = steps(partition.log, decision.offset)
-        partition.truncating = done = asyncio.get_running_loop().create_future()
+        partition.truncating = finished = asyncio.get_running_loop().create_future()
         try:
             for sync in syncs:
                 await self._hosted.environment.thread_pool.run(sync)
@@ -450,7 +450,7 @@ class FetcherLoop:
                 self._hosted.fail_truncation(partition, fault, cut_from)
         finally:
             partition.truncating = None
-            done.set_result(None)
+            finished.set_result(None)
         self._hosted.waiting.fetch.check(partition.key)
 
 

@@ -126,8 +126,8 @@ class RetryLoop:
 
     async def _reload(self, cut: PartialTruncation, hosted_log: HostedLog) -> None:
         """Load the log from its files, as after a crash: in memory it is neither whole nor cut."""
-        done = asyncio.get_running_loop().create_future()
-        self._transitions.reloading[cut.key] = done
+        finished = asyncio.get_running_loop().create_future()
+        self._transitions.reloading[cut.key] = finished
         try:
             with self._directories.guard(hosted_log.directory, reraise=True):
                 await self._load(hosted_log, cut)
@@ -137,7 +137,7 @@ class RetryLoop:
             raise
         finally:
             del self._transitions.reloading[cut.key]
-            done.set_result(None)
+            finished.set_result(None)
 
     async def _load(self, before: HostedLog, cut: PartialTruncation) -> None:
         old = before.log

@@ -110,26 +110,20 @@ def layouts(
         for write, names in writes.items()
         for name in names
     }
-    all_members = [
-        part for each in members(pipeline) for part in _parts(each, places, has_checkpoint)
-    ]
-    shareable = shared_sources(pipeline, all_members, is_stateless)
-    member_names = {member.name for member in all_members}
+    parts = [part for each in members(pipeline) for part in _parts(each, places, has_checkpoint)]
+    shareable = shared_sources(pipeline, parts, is_stateless)
+    names = {member.name for member in parts}
     begun = {name: query for name, (query, _) in places.items()}
     by_query: dict[str, list[Member]] = {}
     alone: set[str] = set()
-    for member in all_members:
+    for member in parts:
         source = shareable.get(member.name)
         if has_checkpoint(member.name):
             alone.add(member.name)
         elif member.name in begun:
             _check_place(member, begun[member.name], source)
             by_query.setdefault(begun[member.name], []).append(member)
-        elif (
-            source is None
-            or not pipeline.shared_reads
-            or source + SHARED in {*record, *member_names}
-        ):
+        elif source is None or not pipeline.shared_reads or source + SHARED in {*record, *names}:
             alone.add(member.name)
         else:
             by_query.setdefault(source + SHARED, []).append(member)
@@ -138,7 +132,7 @@ def layouts(
             alone.add(sharing[0].name)
             del by_query[query]
     query_layouts: list[QueryLayout] = []
-    for member in all_members:
+    for member in parts:
         if member.name in alone:
             query_layouts.append(QueryLayout(member.name, (Write(member.name, (member,)),)))
             continue
