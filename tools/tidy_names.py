@@ -1,8 +1,8 @@
 """Rules about names, folders and messages: the field's own words, and few enough files to see.
 
 Owns: the list of dialect words, and the limits on folders, small modules and `Any`; that tests do
-not import helpers from each other.
-Never: judges the names of local variables; reviewers do that.
+not import helpers from each other; which words name no value that is used over many lines.
+Never: judges other names of local variables; reviewers do that.
 
 A word is listed here because the field has a better one; `docs/glossary.md` has that word.
 """
@@ -83,6 +83,15 @@ BARE_PARTICIPLES: Final = frozenset(
         "wished",
     ]
 )
+VAGUE: Final = frozenset(
+    {
+        *("asked", "done", "each", "found", "given", "held", "it", "kept", "known", "left", "made"),
+        *("named", "one", "seen", "sent", "taken", "told", "wanted"),
+    }
+)
+"""Fine in a comprehension or a short loop; what lives longer is named by the noun it holds."""
+VAGUE_LINES: Final = 15
+
 PHRASES: Final = {  # in a log line or an error message -> what to write
     "nobody may use": "denying all access to",
     "no word from": "no reply from",
@@ -109,6 +118,7 @@ def faults(modules: Sequence[Module]) -> list[Fault]:
         *(fault for module in modules if module.is_test for fault in borrowed_helpers(module)),
         *(fault for module in ours for fault in dialect(module)),
         *(fault for module in ours for fault in phrases(module)),
+        *(fault for module in ours for fault in vague_values(module)),
     ]
 
 
@@ -198,6 +208,29 @@ def phrases(module: Module) -> Iterator[Fault]:
                     if phrase in part.value.lower():
                         text = f"{phrase!r} in a message: write {instead!r}"
                         yield Fault(module.path, part.lineno, "phrase", text)
+
+
+def vague_values(module: Module) -> Iterator[Fault]:
+    """Values of a function that are still used many lines after they were assigned."""
+    for function in module.of(ast.FunctionDef, ast.AsyncFunctionDef):
+        assigned: dict[str, int] = {}
+        for line, _, name, is_assignment in sorted(_vague_names(function)):
+            if is_assignment:
+                assigned[name] = line
+            elif line - assigned.get(name, line) > VAGUE_LINES:
+                text = f"{name!r} lives for over {VAGUE_LINES} lines: name it by what it holds"
+                yield Fault(module.path, assigned.pop(name), "vague", text)
+
+
+def _vague_names(function: ast.AST) -> Iterator[tuple[int, int, str, bool]]:
+    """Each use of a vague word as a name: line, column, word, whether it is assigned there."""
+    added = {id(node.target) for node in ast.walk(function) if isinstance(node, ast.AugAssign)}
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg) and node.arg in VAGUE:
+            yield node.lineno, node.col_offset, node.arg, True
+        elif isinstance(node, ast.Name) and node.id in VAGUE:
+            is_assigned = isinstance(node.ctx, ast.Store) and id(node) not in added
+            yield node.lineno, node.col_offset, node.id, is_assigned
 
 
 def is_log_call(call: ast.Call) -> bool:

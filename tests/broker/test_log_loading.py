@@ -12,7 +12,7 @@ from ottla.broker.log_tasks import CHUNK, load
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.topic import TopicConfig
 from ottla.log.directories.names import DirectoryKind, name_of
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.log.log import Log
 from ottla.log.recovery.startup_scan import PendingLog
 from ottla.model.ids import TopicPartition
@@ -103,7 +103,7 @@ async def test_a_start_without_descriptors_ends_and_no_log_counts_as_missing(
     directories = opened(await filled(2))
 
     def refuse(path: Path) -> list[str]:
-        raise OutOfDescriptors(errno.EMFILE, "Too many open files", str(path))
+        raise OutOfResources(errno.EMFILE, "Too many open files", str(path))
 
     scan_then_refuse = PendingLog.load
 
@@ -114,5 +114,5 @@ async def test_a_start_without_descriptors_ends_and_no_log_counts_as_missing(
     monkeypatch.setattr(PendingLog, "load", load_without)
     with pytest.raises(ExceptionGroup) as raised:
         await loaded(directories)
-    assert raised.group_contains(OutOfDescriptors)
+    assert raised.group_contains(OutOfResources)
     assert directories.online == directories.all

@@ -30,3 +30,9 @@ def test_a_new_controller_goes_on_with_a_deletion() -> None:
 def test_a_replica_without_a_log_does_not_hold_a_deletion_up() -> None:
     """The reply to a LeaderAndIsr from before the deletion may come after its beginning."""
     play("deletion_of_missing_log")
+
+
+@pytest.mark.spec("CTL-51", "CTL-53")
+def test_a_replica_that_could_not_be_deleted_does_not_hold_the_deletion_up_for_ever() -> None:
+    """Its broker retries by itself and notifies the controller, without having been restarted."""
+    play("deletion_retried")

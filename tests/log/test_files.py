@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from ottla.log.files import (
     CLOSED_AT_ONCE,
     Disk,
-    OutOfDescriptors,
+    OpenFiles,
+    OutOfResources,
     RealDisk,
     copy_range,
     sync_path,
@@ -250,12 +252,44 @@ def test_without_a_descriptor_and_a_file_to_close_the_limit_is_named(tmp_path: P
             lambda: disk.replace(tmp_path / "b", b""),
             lambda: disk.read(tmp_path / "a"),
         ):
-            with pytest.raises(OutOfDescriptors, match=named):
+            with pytest.raises(OutOfResources, match=named):
                 work()
     assert pinned.read() == b""
     file.append([b"y"])
     assert disk.read(tmp_path / "a") == b"y"
     assert disk.list(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("code", ["EMFILE", "ENFILE", "ENOMEM", "EINTR"])
+def test_a_shortage_is_waited_out_once_and_then_told_from_a_fault_of_the_disk(code: str) -> None:
+    attempts: list[int] = []
+
+    def work() -> str:
+        attempts.append(len(attempts))
+        if len(attempts) != 2:
+            raise OSError(getattr(errno, code), os.strerror(getattr(errno, code)), "/data/t-0")
+        return "done"
+
+    assert OpenFiles(4).opening(work) == "done"
+    attempts = [0, 1]
+    with pytest.raises(OutOfResources, match="/data/t-0") as shortage:
+        OpenFiles(4).opening(work)
+    assert shortage.value.errno == getattr(errno, code)
+    assert ("ulimit -n" in str(shortage.value)) is (code == "EMFILE")
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EROFS, errno.ENOSPC, errno.EACCES])
+def test_a_fault_of_the_disk_is_not_tried_again(code: int) -> None:
+    attempts: list[int] = []
+
+    def work() -> None:
+        attempts.append(code)
+        raise OSError(code, os.strerror(code))
+
+    with pytest.raises(OSError, match=os.strerror(code)) as fault:
+        OpenFiles(4).opening(work)
+    assert not isinstance(fault.value, OutOfResources)
+    assert attempts == [code]
 
 
 def test_reserved_descriptors_open_files_when_the_process_has_no_other(tmp_path: Path) -> None:
@@ -269,7 +303,7 @@ def test_reserved_descriptors_open_files_when_the_process_has_no_other(tmp_path:
             disk.sync_dir(tmp_path)
         disk.remove_tree(tmp_path / "7")
         pinned = [disk.open_read(tmp_path / f"{number}" / "log").slice(0, 1) for number in range(4)]
-        with pytest.raises(OutOfDescriptors):
+        with pytest.raises(OutOfResources):
             disk.read(tmp_path / "5" / "log")
     assert [part.read() for part in pinned] == [b"x"] * 4
     disk.open_read(tmp_path / "9" / "log")

@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 
 import pytest
 
 from ottla.log.aborted_transactions import find_aborted
-from ottla.log.files import File, OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.log.flush import FILES_AT_ONCE, begin_flush
 from ottla.log.leader_epochs import FILE_NAME, decode
 from ottla.log.log import Log, Origin
 from ottla.log.segment.search import position_of
 from ottla.protocol.records.control import ControlType, EndTxnMarker, build_marker, encode_marker
-from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.scarce_disk import ScarceDisk
 from tests.log.workbench import NOW_MS, Workbench, add, values
 
 ABORT = EndTxnMarker(ControlType.ABORT, 0)
-
-
-class ScarceDisk(ForgettingDisk):
-    """Refuses to open what `refuses` names."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda: NOW_MS)
-        self.refuses: Callable[[Path], bool] = lambda _: False
-        self.refused = 0
-
-    def _open(self, path: Path) -> Path:
-        if self.refuses(path):
-            self.refused += 1
-            raise OutOfDescriptors(errno.EMFILE, "none is left", str(path))
-        return path
-
-    def open_append(self, path: Path) -> File:
-        return super().open_append(self._open(path))
-
-    def open_read(self, path: Path) -> File:
-        return super().open_read(self._open(path))
-
-    def read(self, path: Path) -> bytes:
-        return super().read(self._open(path))
-
-    def replace(self, path: Path, content: bytes, *, sync: bool = True) -> None:
-        super().replace(self._open(path), content, sync=sync)
-
-    def sync_dir(self, path: Path) -> None:
-        super().sync_dir(self._open(path))
-
-    def list(self, path: Path) -> list[str]:
-        return super().list(self._open(path))
 
 
 def end_transaction(log: Log, producer_id: int) -> int:
@@ -69,21 +33,21 @@ def end_transaction(log: Log, producer_id: int) -> int:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_refused_appends_leave_nothing_and_the_others_stay(seed: int) -> None:
-    dice, disk = Random(seed), ScarceDisk()
+    dice, disk = Random(seed), ScarceDisk(lambda: NOW_MS)
     bench = Workbench(disk, segment_bytes=400, index_interval_bytes=0)
     log = bench.create()
     disk.refuses = lambda _: dice.random() < 0.3
     expected: list[bytes | None] = []
     aborted: list[tuple[int, int, int]] = []
     for number in range(60):
-        with suppress(OutOfDescriptors):
+        with suppress(OutOfResources):
             if dice.random() < 0.3:
                 log.release()
             if dice.random() < 0.2:
                 flush = begin_flush(log)
                 flush.run()
                 log.flush_done(flush)
-        with suppress(OutOfDescriptors):
+        with suppress(OutOfResources):
             name = b"%d" % number
             if dice.random() < 0.7:
                 add(log, name, epoch=number // 9)
@@ -95,7 +59,7 @@ def test_refused_appends_leave_nothing_and_the_others_stay(seed: int) -> None:
             expected.append(name)
             last = None
             while last is None:
-                with suppress(OutOfDescriptors):
+                with suppress(OutOfResources):
                     last = end_transaction(log, number)
             expected.append(encode_marker(ABORT)[1])
             aborted.append((number, first, last))
@@ -118,7 +82,7 @@ def check(log: Log, expected: list[bytes | None], aborted: list[tuple[int, int, 
 
 
 def test_index_entries_that_cannot_be_written_yet_are_kept() -> None:
-    disk = ScarceDisk()
+    disk = ScarceDisk(lambda: NOW_MS)
     bench = Workbench(disk, index_interval_bytes=0)
     log = bench.create()
     disk.refuses = lambda path: path.suffix == ".index"
@@ -136,7 +100,7 @@ def test_many_unflushed_segments_are_flushed_in_parts_and_each_part_survives() -
     count = 2 * FILES_AT_ONCE + 5
     parts = 0
     for stop in range(40):
-        disk = ScarceDisk()
+        disk = ScarceDisk(lambda: NOW_MS)
         bench = Workbench(disk, segment_bytes=200, index_interval_bytes=0)
         log = bench.create()
         for number in range(count):

@@ -88,3 +88,32 @@ def test_dialect_in_log_lines_and_errors_is_a_fault_and_elsewhere_is_not() -> No
     assert [fault.rule for fault in tidy_names.phrases(logged)] == ["phrase"]
     assert [fault.rule for fault in tidy_names.phrases(raised)] == ["phrase"]
     assert not list(tidy_names.phrases(stored))
+
+
+LATER = "    pass\n" * tidy_names.VAGUE_LINES
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"def f():\n    found = g()\n{LATER}    return found\n",
+        f"def f(told):\n{LATER}    return told\n",
+        f"async def f():\n    left = 9\n    left -= 1\n{LATER}    left -= 1\n",
+    ],
+)
+def test_a_value_that_lives_long_is_named_by_what_it_holds(source: str) -> None:
+    assert [fault.rule for fault in tidy_names.vague_values(module("a.py", source))] == ["vague"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"def f():\n    found = g()\n    h(found)\n{LATER}",
+        f"def f():\n    for one in a:\n        g(one)\n{LATER}    for one in b:\n        g(one)\n",
+        f"def f():\n    a = lambda done: 1\n{LATER}    return lambda done: done\n",
+        f"def f():\n    partition = g()\n{LATER}    return partition\n",
+        f"def f():\n    return a.found\n{LATER}    a.found()\n",
+    ],
+)
+def test_a_short_life_or_a_noun_is_fine(source: str) -> None:
+    assert not list(tidy_names.vague_values(module("a.py", source)))

@@ -46,27 +46,29 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
     deletes_any = ctx.allows(Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     outcomes: dict[Named, str | Fields] = {}
     quota = MutationQuota(ctx, FIRST_STRICT)
-    async for named in in_slices(times):
+    async for reference in in_slices(times):
         try:
-            if times[named] > 1:
-                what = "id" if named.name is None else "name"
+            if times[reference] > 1:
+                what = "id" if reference.name is None else "name"
                 raise KafkaError(ErrorCode.invalid_request, f"Duplicate topic {what}.")
-            name = _resolve(named, image)
+            name = _resolve(reference, image)
         except KafkaError as refusal:
-            outcomes[named] = _response(named.name, named.id, refusal.code, refusal.message)
+            outcomes[reference] = _response(
+                reference.name, reference.id, refusal.code, refusal.message
+            )
             continue
-        refused = None if deletes_any else _refused(named, name, image, ctx)
+        refused = None if deletes_any else _refused(reference, name, image, ctx)
         if refused is None and name in image.topics:
             try:
                 quota.take(len(image.topics[name].partitions))
             except KafkaError as refusal:
-                refused = _response(name, named.id, refusal.code, refusal.message)
-        outcomes[named] = name if refused is None else refused
+                refused = _response(name, reference.id, refusal.code, refusal.message)
+        outcomes[reference] = name if refused is None else refused
     names = {name for name in outcomes.values() if isinstance(name, str)}
     codes = await ctx.services.controller.delete_topics(sorted(names), wire.ms(request.timeout))
     responses = [
-        _result(named, outcome, codes, image)
-        async for named, outcome in in_slices(list(outcomes.items()))
+        _result(reference, outcome, codes, image)
+        async for reference, outcome in in_slices(list(outcomes.items()))
     ]
     return {"throttle_time": quota.delay_ms, "responses": responses}
 
@@ -77,16 +79,16 @@ def _requested_topics(request: Request) -> list[Named]:
     return [Named(topic.name, topic.topic_id or NO_TOPIC_ID) for topic in request.topics]
 
 
-def _resolve(named: Named, image: Image) -> str:
-    if named.name is not None and named.id != NO_TOPIC_ID:
+def _resolve(reference: Named, image: Image) -> str:
+    if reference.name is not None and reference.id != NO_TOPIC_ID:
         raise KafkaError(
             ErrorCode.invalid_request, "You may not specify both topic name and topic id."
         )
-    if named.name is not None:
-        return named.name
-    if named.id == NO_TOPIC_ID:
+    if reference.name is not None:
+        return reference.name
+    if reference.id == NO_TOPIC_ID:
         raise KafkaError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
-    name = image.names.get(named.id)
+    name = image.names.get(reference.id)
     if name is None:
         raise KafkaError(ErrorCode.unknown_topic_id, "This server does not host this topic ID.")
     return name

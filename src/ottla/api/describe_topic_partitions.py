@@ -23,7 +23,7 @@ KEY: Final = 75
 async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
     image = ctx.services.metadata.image
     limit = ctx.services.config.current.max_request_partition_size_limit
-    left = max(1, min(request.response_partition_limit, limit))
+    partitions_left = max(1, min(request.response_partition_limit, limit))
     cursor = request.cursor
     _check_cursor(request)
     topics: list[Fields] = []
@@ -42,14 +42,14 @@ async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         indexes = [index for index in sorted(topic.partitions) if index >= first]
-        if left == 0 and indexes:
+        if partitions_left == 0 and indexes:
             return _page(topics, {"topic_name": name, "partition_index": indexes[0]})
-        fields = topic_fields(image, ctx.peer.listener, name, topic, indexes[:left])
-        await slices.took(len(indexes[:left]))
+        fields = topic_fields(image, ctx.peer.listener, name, topic, indexes[:partitions_left])
+        await slices.took(len(indexes[:partitions_left]))
         topics.append({**fields, **may})
-        if len(indexes) > left:
-            return _page(topics, {"topic_name": name, "partition_index": indexes[left]})
-        left -= len(indexes)
+        if len(indexes) > partitions_left:
+            return _page(topics, {"topic_name": name, "partition_index": indexes[partitions_left]})
+        partitions_left -= len(indexes)
     return _page(topics, None)
 
 

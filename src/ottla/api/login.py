@@ -126,34 +126,34 @@ class Login:
         self._steps = 0
         return {"error_code": ErrorCode.none, "mechanisms": list(server.mechanisms)}
 
-    def authenticate(self, token: bytes, done: Callable[[Outcome], None]) -> bool:
+    def authenticate(self, token: bytes, on_done: Callable[[Outcome], None]) -> bool:
         """SaslAuthenticate: one step of the exchange; False: there is none.
 
-        `done` is called at once, or later if the mechanism blocks: then no exchange is open until
-        the step is done.
+        `on_done` is called at once, or later if the mechanism blocks: then no exchange is open
+        until the step is done.
         """
         exchange = self._exchange
         if exchange is None:
             return False
         self._steps += 1
         if self._steps > STEPS_MAX:
-            done(self._failed(LoginFailed("Authentication failed: too many messages")))
+            on_done(self._failed(LoginFailed("Authentication failed: too many messages")))
         elif not exchange.blocks:
-            done(self._outcome(lambda: exchange.evaluate(token)))
+            on_done(self._outcome(lambda: exchange.evaluate(token)))
         else:
             self._exchange = None
             work = self._context.run_blocking(lambda: exchange.evaluate(token))
-            work.add_done_callback(lambda work: self._on_evaluated(exchange, work, done))
+            work.add_done_callback(lambda work: self._on_evaluated(exchange, work, on_done))
         return True
 
     def _on_evaluated(
         self,
         exchange: ServerExchange,
         work: asyncio.Future[Step],
-        done: Callable[[Outcome], None],
+        on_done: Callable[[Outcome], None],
     ) -> None:
         if work.cancelled() or self._connection.closed:
-            done(Disconnect("the connection was closed during the login"))
+            on_done(Disconnect("the connection was closed during the login"))
             return
         self._exchange = exchange
         try:
@@ -161,7 +161,7 @@ class Login:
         except Exception:
             log.exception("login by %s failed with an unexpected error", self._mechanism)
             outcome = Disconnect("internal error during a login; see the broker log")
-        done(outcome)
+        on_done(outcome)
 
     def end(self, failure: LoginFailed) -> None:
         """Close the connection after the replies that are ready."""

@@ -135,7 +135,7 @@ class BrokerLinks:
         self._metadata = metadata
         self._clock = clock
         self._dice = dice
-        self._kept: dict[tuple[BrokerId, str], tuple[Address, BrokerLink]] = {}
+        self._links: dict[tuple[BrokerId, str], tuple[Address, BrokerLink]] = {}
         self._local: LocalLink | None = None
 
     def local(self) -> LocalLink:
@@ -173,19 +173,19 @@ class BrokerLinks:
 
     def keep(self, broker: BrokerId, purpose: str, address: Address) -> BrokerLink:
         """The link to this address, kept for later requests of the same purpose."""
-        before = self._kept.get((broker, purpose))
+        before = self._links.get((broker, purpose))
         if before is not None:
             if before[0] == address:
                 return before[1]
             before[1].close()
         link = self.open(*address, purpose, BULK if purpose.startswith(FETCHES) else None)
-        self._kept[(broker, purpose)] = (address, link)
+        self._links[(broker, purpose)] = (address, link)
         return link
 
     def close(self) -> None:
-        for _, link in self._kept.values():
+        for _, link in self._links.values():
             link.close()
-        self._kept.clear()
+        self._links.clear()
 
 
 class ControllerChannel:

@@ -50,6 +50,7 @@ from ottla.replica.partition import HostedPartition
 from ottla.replica.producer_id_limit import PRODUCER_BYTES, ProducerIdLimit
 from ottla.replica.read import Reader
 from ottla.replica.removed_files_loop import RemovedFilesLoop
+from ottla.replica.retries.retry_loop import RetryLoop
 from ottla.replica.services import ReplicaServices
 from ottla.replica.topic_metrics import BrokerTopicMetrics
 from ottla.replica.transitions import Transitions
@@ -67,7 +68,7 @@ async def load_kernels(threads: ThreadPool) -> None:
 def _warm_up() -> bool:
     try:
         from ottla.protocol.records import columns
-    except ImportError as missing:  # the extra `arrow` is not installed, or is broken
+    except (ImportError, OSError) as missing:  # not installed, broken, or no file can be opened
         if validate.installed:
             log.warning("native kernels unavailable, record validation runs in Python: %s", missing)
         return False
@@ -140,6 +141,10 @@ class DataPlane:
         self._moves = MoveLoop(self.hosted, directories, _move_quota(config))
         self.fetchers = self._build_fetchers(cluster.connect)
         self.services = self._build_services(_sessions(environment, config.current))
+        self._retries = RetryLoop(
+            self.services.transitions, self.hosted, directories,
+            self._checkpoint_offsets, self._replicas_recovered,
+        )  # fmt: skip
         self._listen()
         if config.current.record_validation != "header":
             self.hosted.on_first_append = lambda: spawn(load_kernels(threads))
@@ -174,6 +179,7 @@ class DataPlane:
         the session with the metadata store changes."""
         self._directories.on_failure = self._directory_failed
         self.hosted.on_fault = self._log_failed
+        self.hosted.on_partial_truncation = self._retries.reload_later
         self.hosted.listeners.append(self.fetchers)
         self._config.on_broker(self._broker_settings_changed)
         self._config.on_topic(self._topic_settings_changed)
@@ -207,6 +213,7 @@ class DataPlane:
             self.fetchers.run(),
             self._compaction.run(),
             self._moves.run(),
+            self._retries.run(),
             RemovedFilesLoop(self.hosted, self._directories).run(),
             *self._maintenance.loops(),
         ]
@@ -286,13 +293,16 @@ class DataPlane:
                 log.error("partition %s is now offline: %s", partition.key, error)
                 hosted_log.log.release()
                 self._directories.quarantined[partition.key] = hosted_log.directory
-        self._spawn(self._notify_controller(hosted_log.directory))
+        self._spawn(self._notify_controller(f"the corrupt log of {partition.key}"))
 
     def _directory_failed(self, directory: LogDirectory, lost: list[TopicPartition]) -> None:
         self.hosted.mark_offline(lost)
-        self._spawn(self._notify_controller(directory))
+        self._spawn(self._notify_controller(f"the failure in log directory {directory.path}"))
 
-    async def _notify_controller(self, directory: LogDirectory, *, again: bool = False) -> None:
+    def _replicas_recovered(self) -> None:
+        self._spawn(self._notify_controller("replicas that are available again"))
+
+    async def _notify_controller(self, change: str, *, is_retry: bool = False) -> None:
         """Have the controller ask which replicas are offline.
 
         Repeated until the store has taken it: leaders of these replicas must be elected elsewhere.
@@ -306,14 +316,10 @@ class DataPlane:
         except SessionExpired:
             return
         except (StoreError, StoreUnavailable) as error:
-            if not again:
-                log.error(
-                    "cannot notify the controller of the failure in log directory %s, retrying: %s",
-                    directory.path,
-                    error,
-                )
+            if not is_retry:
+                log.error("cannot notify the controller of %s, retrying: %s", change, error)
             self.timers.call_later(
-                NOTIFY_RETRY_MS, lambda: self._spawn(self._notify_controller(directory, again=True))
+                NOTIFY_RETRY_MS, lambda: self._spawn(self._notify_controller(change, is_retry=True))
             )
 
     # changed settings

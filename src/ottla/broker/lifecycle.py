@@ -21,7 +21,7 @@ from ottla.broker.app import App
 from ottla.broker.data_plane import NoLogDirectoryOnline
 from ottla.broker.environment import Environment
 from ottla.config.broker import BrokerConfig
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.model.errors import UserError
 from ottla.store.port import SessionExpired, StoreUnavailable
 
@@ -90,7 +90,7 @@ def run(settings: Mapping[str, str], logs: LogStyle | None = None) -> int:
     except NoLogDirectoryOnline as error:
         log.critical("broker stopped: %s; repair or replace the disk, then restart it", error)
         return 1
-    except OutOfDescriptors as error:
+    except OutOfResources as error:
         log.critical("broker stopped: %s", error)
         return 1
     except Exception as error:

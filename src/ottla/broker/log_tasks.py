@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 from ottla.config.dynamic import DynamicConfig
 from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.names import DirectoryKind
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.log.log import CorruptLog, Log
 from ottla.log.recovery.startup_scan import PendingLog, StartupScan
 from ottla.model.clock import Clock
@@ -75,15 +75,15 @@ class _Progress:
         self._action = action
         self._total = total
         self._clock = clock
-        self._done = 0
+        self._done_count = 0
         self._logged_ms = clock.mono_ms()
 
     def add(self, count: int) -> None:
-        self._done += count
+        self._done_count += count
         now_ms = self._clock.mono_ms()
         if now_ms - self._logged_ms >= PROGRESS_EVERY_MS:
             self._logged_ms = now_ms
-            log.info("%s %d of %d logs", self._action, self._done, self._total)
+            log.info("%s %d of %d logs", self._action, self._done_count, self._total)
 
 
 Failure: TypeAlias = tuple[HostedLog, OSError]
@@ -135,7 +135,7 @@ async def load(
             log.error("partition %s stays offline: %s", pending.partition, result)
             corrupt.append(pending.partition)
             directories.quarantined[pending.partition] = pending.directory
-        elif isinstance(result, OutOfDescriptors):
+        elif isinstance(result, OutOfResources):
             raise result  # without this log the broker would create an empty one in its place
         else:
             directories.failed(pending.directory.path, result)

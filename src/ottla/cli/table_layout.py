@@ -28,18 +28,18 @@ def fitted(
     columns: Sequence[str], cells: Sequence[Sequence[str]], least: Sequence[str], width: int
 ) -> Layout:
     """The layout of a table on a terminal of so many columns."""
-    shown = {
+    columns_shown = {
         index: _column(name, [row[index] for row in cells]) for index, name in enumerate(columns)
     }
     dropped: list[str] = []
     for name in least:
-        if _total(column.readable for column in shown.values()) <= width:
+        if _total(column.readable for column in columns_shown.values()) <= width:
             break
-        del shown[columns.index(name)]
+        del columns_shown[columns.index(name)]
         dropped.append(name)
-    widths = {index: column.natural for index, column in shown.items()}
-    _shrink(widths, {index: column.readable for index, column in shown.items()}, width)
-    _shrink(widths, {index: column.narrow for index, column in shown.items()}, width)
+    widths = {index: column.natural for index, column in columns_shown.items()}
+    _shrink(widths, {index: column.readable for index, column in columns_shown.items()}, width)
+    _shrink(widths, {index: column.narrow for index, column in columns_shown.items()}, width)
     if _total(widths.values()) > width:
         return Layout({index: 0 for index in range(len(columns))}, is_turned=True)
     return Layout(widths, tuple(dropped))

@@ -97,12 +97,14 @@ def on_broker_behind(state: ControllerState, event: BrokerBehind) -> Step:
 
 
 def on_log_dirs_failed(state: ControllerState, event: LogDirFailuresFound) -> Step:
-    """Send these brokers all their replicas: the replies tell which ones are offline."""
+    """Send these brokers all their replicas: the replies tell which ones are offline, and which
+    are available again. A deletion that one of them could not perform is tried again."""
     draft = Draft(state)
     draft.writes += store_operations.delete_all(event.notifications)
     for tp, broker in _replicas_on(draft, event.brokers & state.brokers.keys()):
-        if draft.partition(tp).leadership is not None:
+        if draft.partition(tp).leadership is not None and not _is_deleted(state, tp):
             draft.requests.leader_and_isr((broker,), tp)
+    deletion.retry_deletions(draft)
     return draft.step()
 
 

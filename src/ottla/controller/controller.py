@@ -351,16 +351,16 @@ async def _each_slice(
 
     An error of the first slice fails the whole request: nothing has been created.
     """
-    done = 0
+    completed = 0
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             for some in slices:
                 await create(some)
-                done += 1
+                completed += 1
     except TimeoutError:
         return
     except KafkaError:
-        if not done:
+        if not completed:
             raise
 
 

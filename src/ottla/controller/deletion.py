@@ -2,7 +2,8 @@
 
 Owns when a deletion may start, what it waits for and how it completes. A topic is deleted when
 every replica has confirmed that its files are removed; a replica that cannot confirm (dead broker,
-failed disk) makes the topic ineligible until it is back. Pure.
+failed disk) makes the topic ineligible until it is back. A broker that could not delete one for a
+passing reason tries again by itself, and then notifies the controller. Pure.
 """
 
 from __future__ import annotations
@@ -70,6 +71,10 @@ def on_stop_replica_reply(state: ControllerState, event: StopReplicaReplied) -> 
     }
     done = [tp for tp, code in waiting.items() if code is ErrorCode.none]
     replicas.move(draft, [Replica(tp, event.broker) for tp in done], R.DELETION_SUCCESSFUL)
+    failed_before = state.failed_directories.get(event.broker, frozenset())
+    if not failed_before.isdisjoint(done):  # nothing is left that could have failed
+        still_failed = {**state.failed_directories, event.broker: failed_before - set(done)}
+        draft.state = replace(draft.state, failed_directories=still_failed)
     failed = [Replica(tp, event.broker) for tp in waiting.keys() - set(done)]
     replicas.move(draft, failed, R.DELETION_INELIGIBLE)
     for name in {replica.tp.topic for replica in failed}:
@@ -160,9 +165,10 @@ def _start(draft: Draft, name: str) -> None:
     ]
     _set_unknown_offline(draft, remaining)
     replicas.move(draft, remaining, R.OFFLINE)
-    alive = [r for r in remaining if draft.state.is_online(r.broker, r.tp)]
+    # A replica that its broker could not open may well be deleted: only its broker knows.
+    alive = [r for r in remaining if r.broker in draft.state.brokers]
     replicas.move(draft, alive, R.DELETION_STARTED)
-    dead = [r for r in remaining if not draft.state.is_online(r.broker, r.tp)]
+    dead = [r for r in remaining if r.broker not in draft.state.brokers]
     if dead:
         replicas.move(draft, dead, R.DELETION_INELIGIBLE)
         _mark_ineligible(draft, name)

@@ -29,7 +29,7 @@ from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.shard import Shard
 from ottla.coordinator.shard_loader import ShardLoader, retry_delay_ms
 from ottla.delay.timers import Timers
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.log.log import FAULTS
 from ottla.metadata.cache import MetadataCache
 from ottla.model.clock import WallMs
@@ -245,7 +245,7 @@ class Runtime(Generic[S]):
             if done:
                 owned.move(ShardPhase.ACTIVE)
                 self._executor.start(owned, owned.shard.loaded(self._clock.wall_ms()))
-        except OutOfDescriptors as error:
+        except OutOfResources as error:
             hosted.fail(owned.partition, error)  # which only logs it
             if self._is_current(owned):
                 self._load_again_later(owned, error)

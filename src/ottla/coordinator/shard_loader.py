@@ -139,24 +139,24 @@ class LoadRange:
         section = bytes(records_section(batch, header)) if in_bulk else b""
         producer = NO_PRODUCER if in_bulk else ProducerId(header.producer_id)
         one_by_one: list[Record] = []
-        position, done = 0, 0
-        while done < header.count:
+        position, replayed_count = 0, 0
+        while replayed_count < header.count:
             if in_bulk:
-                most = min(header.count - done, TURN - self._worked)
+                most = min(header.count - replayed_count, TURN - self._worked)
                 position, replayed = self._shard.replay_many(
                     section, position, most, header.base_offset
                 )
-                done += replayed
+                replayed_count += replayed
                 self._worked += replayed
-            if done < header.count and self._worked < TURN:
+            if replayed_count < header.count and self._worked < TURN:
                 one_by_one = one_by_one or list(read_records(batch))
-                self._replay_one(one_by_one[done], producer)
-                done += 1
+                self._replay_one(one_by_one[replayed_count], producer)
+                replayed_count += 1
                 self._worked += ONE_BY_ONE
                 if in_bulk:
                     size, position = decode_varint(section, position)
                     position += size
-            if self._worked >= TURN and done < header.count:
+            if self._worked >= TURN and replayed_count < header.count:
                 self._worked = 0
                 yield
 

@@ -42,10 +42,10 @@ class SliceTime:
 class Slices:
     """Counts the items of one request, in however many loops, nested or not."""
 
-    __slots__ = ("_clock", "_left", "_size", "_time")
+    __slots__ = ("_clock", "_items_left", "_size", "_time")
 
     def __init__(self, size: int = SLICE, clock: Clock | None = None) -> None:
-        self._size = self._left = size
+        self._size = self._items_left = size
         self._clock = clock
         self._time = SliceTime(clock) if clock is not None else None
 
@@ -55,12 +55,12 @@ class Slices:
 
     async def took(self, count: int) -> None:
         """So many were handled; the loop has its turn once they fill a slice."""
-        if not self._left or (self._time is not None and self._time.is_over()):
-            self._left = self._size
+        if not self._items_left or (self._time is not None and self._time.is_over()):
+            self._items_left = self._size
             await asyncio.sleep(0)
             if self._clock is not None:
                 self._time = SliceTime(self._clock)
-        self._left = max(0, self._left - count)
+        self._items_left = max(0, self._items_left - count)
 
 
 class _Sliced(AsyncIterator[T]):

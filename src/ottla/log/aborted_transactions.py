@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.log.index import txn_index
 from ottla.log.index.sparse_index import CorruptIndex
 from ottla.log.index.txn_index import AbortedTxn
@@ -79,7 +79,7 @@ def add_aborted(log: Log, transaction: AbortedTxn) -> None:
         entries = rebuild_lost_index(log, active) if is_lost else ()
         if entries is not None and transaction not in entries:
             txn_index.append(log.disk, path, transaction)
-    except OutOfDescriptors:  # the marker is in the log: a lost index is rebuilt when it is needed
+    except OutOfResources:  # the marker is in the log: a lost index is rebuilt when it is needed
         log.disk.remove(path)
     log.directory.sync_later(path)  # nothing notices an entry that is missing
     active.aborted = None

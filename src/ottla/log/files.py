@@ -19,9 +19,11 @@ Order of durability, relied on by recovery and tested with a disk that forgets:
 At most `limit` descriptors are open (10,000 partitions have 30,000 files): a file reopens itself
 on use, and one that was not used lately is closed. A `FileSlice` keeps its descriptor open for as
 long as it is referred to, so neither eviction nor deletion breaks a reply that is being sent.
-When the process has no descriptor left for a file, some that are held are closed, and those that
-are kept for this (`OpenFiles.reserve`); then it is tried once more. `OutOfDescriptors` says nothing
-about the disk.
+When the process has no descriptor left for a file, or the kernel no memory, some files that are
+held are closed, and those that are kept for this (`OpenFiles.reserve`); then it is tried once more.
+`OutOfResources` says nothing about the disk: nothing was changed, and it may be tried again later.
+A write or a sync that fails is never that: `SHORTAGES` are told apart only where files are opened,
+made, renamed and removed.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from typing import Final, Protocol, TypeVar
 
 from ottla.log.file_slice import Buffer, FileSlice, Source
 
-__all__ = ["Buffer", "Disk", "File", "FileSlice", "Lock", "OutOfDescriptors", "RealDisk"]
+__all__ = ["Buffer", "Disk", "File", "FileSlice", "Lock", "OutOfResources", "RealDisk"]
 
 Result = TypeVar("Result")
 
@@ -48,16 +50,22 @@ CLOSED_AT_ONCE: Final = 16
 COPY_BYTES: Final = 1 << 20
 
 
-class OutOfDescriptors(OSError):
-    """Nothing could be opened, because the process has no descriptor left.
+SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR})
+"""Errors that pass: no descriptor in the process or the system, no memory, interrupted."""
+
+
+class OutOfResources(OSError):
+    """A file could not be opened, made, renamed or removed for lack of descriptors or memory.
 
     Not a fault of the disk: what was asked for is refused, and the directory stays online.
     """
 
     @classmethod
-    def of(cls, error: OSError) -> OutOfDescriptors:
-        limit, _ = getrlimit(RLIMIT_NOFILE)
-        reason = f"{error.strerror} (at most {limit} file descriptors, see ulimit -n)"
+    def of(cls, error: OSError) -> OutOfResources:
+        reason = error.strerror
+        if error.errno == errno.EMFILE:
+            limit, _ = getrlimit(RLIMIT_NOFILE)
+            reason = f"{reason} (at most {limit} file descriptors, see ulimit -n)"
         return cls(error.errno, reason, error.filename)
 
 
@@ -156,16 +164,16 @@ class Handle:
 class OpenFiles:
     """The files that hold a descriptor; the one that was used least lately gives way."""
 
-    __slots__ = ("_held", "_reserve", "_reserve_size", "limit")
+    __slots__ = ("_files", "_reserve", "_reserve_size", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._held: OrderedDict[RealFile, None] = OrderedDict()
+        self._files: OrderedDict[RealFile, None] = OrderedDict()
         self._reserve: list[Handle] = []
         self._reserve_size = 0
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._files)
 
     def reserve(self, count: int) -> None:
         """Keep so many descriptors for when the process has no other: replies that are being sent
@@ -188,35 +196,35 @@ class OpenFiles:
         A new one stands at the back unused: were it taken for used, opening file after file would
         drive out the one that is in use all the time.
         """
-        while len(self._held) >= self.limit and (oldest := self._oldest()) is not None:
+        while len(self._files) >= self.limit and (oldest := self._oldest()) is not None:
             if oldest.used:
                 oldest.used = False
-                self._held[oldest] = None
+                self._files[oldest] = None
             else:
                 oldest.handle = None
         file.used = False
-        self._held[file] = None
+        self._files[file] = None
         if len(self._reserve) < self._reserve_size:
             self._refill_reserve()
 
     def drop(self, file: RealFile) -> None:
-        self._held.pop(file, None)
+        self._files.pop(file, None)
 
     def opening(self, work: Callable[[], Result]) -> Result:
-        """The result of `work`, which opens files; twice if there is no descriptor at first."""
+        """The result of `work`, which opens files or changes names; tried twice in a shortage."""
         try:
             return work()
         except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
+            if error.errno not in SHORTAGES:
                 raise
         self._close_some()
         self._reserve.clear()
         try:
             return work()
         except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
+            if error.errno not in SHORTAGES:
                 raise
-            raise OutOfDescriptors.of(error) from None
+            raise OutOfResources.of(error) from None
         finally:
             self._refill_reserve()
 
@@ -230,7 +238,7 @@ class OpenFiles:
     def _oldest(self) -> RealFile | None:
         """Taken out; None if there is none, for another thread may close some meanwhile."""
         try:
-            return self._held.popitem(last=False)[0]
+            return self._files.popitem(last=False)[0]
         except KeyError:
             return None
 
@@ -355,22 +363,22 @@ class RealDisk:
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
-        temporary.replace(path)
+        self.rename(temporary, path)
         if sync:
             self.sync_dir(path.parent)
 
     def rename(self, old: Path, new: Path) -> None:
-        old.replace(new)
+        self.open_files.opening(lambda: old.replace(new))
 
     def remove(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
+        self.open_files.opening(lambda: path.unlink(missing_ok=True))
 
     def remove_tree(self, path: Path) -> None:
         if path.exists():
             self.open_files.opening(lambda: shutil.rmtree(path))
 
     def mkdir(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
+        self.open_files.opening(lambda: path.mkdir(parents=True, exist_ok=True))
 
     def sync_dir(self, path: Path) -> None:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

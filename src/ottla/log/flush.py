@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla.log.file_slice import Source
-from ottla.log.files import Disk, OutOfDescriptors
+from ottla.log.files import Disk, OutOfResources
 from ottla.log.leader_epochs import FILE_NAME
 from ottla.model.ids import Offset
 
@@ -121,7 +121,7 @@ def begin_flush(log: Log) -> Flush:
 def _write_epochs(log: Log, content: bytes) -> None:
     try:
         log.directory.write(FILE_NAME, content)
-    except OutOfDescriptors:
+    except OutOfResources:
         log.epochs.not_saved()
         raise
 

@@ -11,7 +11,7 @@ assigned to another. So nothing in memory changes until the bytes are written, a
 fails leaves the file as it was.
 
 An OSError that escapes means that the log directory has failed, a CorruptBatch that flushed data
-is corrupt (`FAULTS`). `OutOfDescriptors` means neither: the log is as it was, and can be used.
+is corrupt (`FAULTS`). `OutOfResources` means neither: the log is as it was, and can be used.
 """
 
 from __future__ import annotations
@@ -443,8 +443,8 @@ class Log:
             self.disk.sync_dir(dir.parent)
 
     def set_topic_id(self, topic_id: TopicId) -> None:
-        self._topic_id = topic_id
         self.directory.write(partition_metadata.FILE_NAME, partition_metadata.encode(topic_id))
+        self._topic_id = topic_id
 
     def restore(
         self,

@@ -81,14 +81,14 @@ def check_records(section: bytes | memoryview, header: BatchHeader, rules: Recor
 
     The records must be well formed.
     """
-    named: list[RecordError] = []
+    errors: list[RecordError] = []
     count, code = 0, ErrorCode.invalid_record
     for found, error in _errors(section, header, rules):
         count += 1
         if found is ErrorCode.invalid_timestamp:
             code = found
         if count <= MAX_NAMED:
-            named.append(error)
+            errors.append(error)
     if not count:
         return
     if code is ErrorCode.invalid_timestamp:
@@ -96,9 +96,9 @@ def check_records(section: bytes | memoryview, header: BatchHeader, rules: Recor
     else:
         text = (
             f"One or more records have been rejected due to {count} record errors in total, and "
-            f"only showing the first three errors at most: [{_list_errors(named[:SHOWN])}]"
+            f"only showing the first three errors at most: [{_list_errors(errors[:SHOWN])}]"
         )
-    raise RefusedRecords(code, text, named)
+    raise RefusedRecords(code, text, errors)
 
 
 def _errors(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.log.producers.snapshot_loading import snapshot_path
 from ottla.log.retention import Candidate, RetentionBounds, RetentionLimits, expired
 from ottla.log.segment.segment import Segment
@@ -108,7 +108,7 @@ def replace_segments(
     new.rename(SWAP)
     try:
         log.disk.sync_dir(log.dir)
-    except OutOfDescriptors:
+    except OutOfResources:
         new.rename(cleaned)  # or a later start would put it in place
         raise
     for segment in old:

@@ -71,9 +71,9 @@ class MetadataCache:
         self.image = Image()
         self.derived = DerivedValues()
         self._broker_id = broker_id
-        self._named: set[str] = set()
+        self._topics_received: set[str] = set()
         """Topics named so far by the requests of a full update."""
-        self._left = 0
+        self._requests_left = 0
         """How many of its requests are still to come."""
 
     @property
@@ -96,20 +96,22 @@ class MetadataCache:
         self._compare_listeners()
         return deleted
 
-    def _full_update(self, update: Update, left: int, *, newer: bool) -> list[TopicPartition]:
+    def _full_update(
+        self, update: Update, requests_left: int, *, newer: bool
+    ) -> list[TopicPartition]:
         """After the last request of a full update, drop the topics that none of them named.
 
         A request may come twice; a full update that was cut short is followed by a new one.
         """
-        if newer or left > self._left:
-            self._named.clear()
-        self._left = left
-        self._named.update(tp.topic for tp, _, _ in update.partitions)
-        if left:
+        if newer or requests_left > self._requests_left:
+            self._topics_received.clear()
+        self._requests_left = requests_left
+        self._topics_received.update(tp.topic for tp, _, _ in update.partitions)
+        if requests_left:
             return []
-        image, dropped = self.image.without_topics(self.image.topics.keys() - self._named)
+        image, dropped = self.image.without_topics(self.image.topics.keys() - self._topics_received)
         self.image = image._replace(is_whole=True)
-        self._named.clear()
+        self._topics_received.clear()
         return dropped
 
     def _compare_listeners(self) -> None:

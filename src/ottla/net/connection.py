@@ -152,17 +152,17 @@ class Connection:
 
         Hot: benchmarks/net.py.
         """
-        left = limit
+        requests_left = limit
         reader, mono_ns = self.reader, self._clock.mono_ns
         inflight, peer = self.inflight, self.peer
         try:
-            while left and len(inflight) < self.inflight_max and self.ending is None:
+            while requests_left and len(inflight) < self.inflight_max and self.ending is None:
                 if peer.unstarted >= UNSTARTED_MAX:
                     break
                 frame = reader.next_frame()
                 if frame is None:
                     break
-                left -= 1
+                requests_left -= 1
                 slot = RequestSlot(self, reader.api, received_ns, started_ns)
                 self._answering = slot
                 peer.answer(frame, slot)
@@ -183,7 +183,7 @@ class Connection:
             log.exception("failed to handle a request from %s on listener %s", peer, peer.listener)
             self.end(f"internal error while handling a request: {type(error).__name__}")
         self._answering = None
-        return limit - left, started_ns
+        return limit - requests_left, started_ns
 
     def take(self) -> list[RequestSlot]:
         """The answered slots whose turn has come, in order; they are the caller's now."""

@@ -229,9 +229,9 @@ class FrameReader:
 
     def _make_room(self, buffer: Buffer) -> None:
         """See to it that the frame that is arriving can go on arriving."""
-        left = self._end - self._start
+        unread = self._end - self._start
         self._needed_end = 0
-        if left == 0:
+        if unread == 0:
             self._start = self._end = 0
             if self._buffers.admission.contended:
                 self._stash()  # others wait for what it keeps for its next frame
@@ -243,8 +243,8 @@ class FrameReader:
             buffer = self._buffers.make(need)
             self._move(buffer)
         elif self._start + need > buffer.size:
-            buffer.room[:left] = self._view[self._start : self._end]
-            self._start, self._end = 0, left
+            buffer.room[:unread] = self._view[self._start : self._end]
+            self._start, self._end = 0, unread
         self._needed_end = self._start + need
 
     def _need(self) -> int:

@@ -167,18 +167,18 @@ class ReplyWriter:
                 more = True
                 break
             run.append(part)  # type: ignore[arg-type]
-        taken = self._transport.write_all(run, more=more)
-        self.unsent_bytes -= taken
-        left = taken
+        written = self._transport.write_all(run, more=more)
+        self.unsent_bytes -= written
+        unmatched = written
         whole = 0
         for buffer in run:
-            if left < len(buffer):
-                self._pending[whole] = memoryview(buffer)[left:]
+            if unmatched < len(buffer):
+                self._pending[whole] = memoryview(buffer)[unmatched:]
                 break
-            left -= len(buffer)
+            unmatched -= len(buffer)
             whole += 1
         del self._pending[:whole]
-        return taken
+        return written
 
     def _push_file(self, head: FileSlice, limit: int) -> int:
         taken = self._transport.send_file(head, self._at, limit)

@@ -100,20 +100,20 @@ class RequestMetrics:
         """The replies of `slots` began to leave at `flush_ns` and were gone at `sent_ns`."""
         for slot in slots:
             api = self._apis.get(slot.api) or self._api(slot.api)
-            received, started, local, done = (
+            received, started, local, answered = (
                 slot.received_ns, slot.started_ns, slot.local_ns, slot.done_ns,
             )  # fmt: skip
             api.count += 1
             api.received_ns += received
             api.started_ns += started
             api.local_ns += local
-            api.done_ns += done
+            api.done_ns += answered
             api.flush_ns += flush_ns
             api.sent_ns += sent_ns
             if sent_ns - received > QUICK_NS:
                 api.count_slow(
-                    started - received, local - started, done - local,
-                    flush_ns - done, sent_ns - flush_ns, sent_ns - received,
+                    started - received, local - started, answered - local,
+                    flush_ns - answered, sent_ns - flush_ns, sent_ns - received,
                 )  # fmt: skip
 
     def authentication_counter(self, listener: str, outcome: str) -> Counter:

@@ -280,10 +280,10 @@ def _tags(entity: Entity) -> Walk:
         if field.tag is not None
     }
 
-    def walk(data: memoryview, position: int, left: int) -> tuple[int, int]:
+    def walk(data: memoryview, position: int, values_left: int) -> tuple[int, int]:
         count, position = read_tag_count(data, position)
-        left -= count * TAG_VALUES
-        if left < 0:
+        values_left -= count * TAG_VALUES
+        if values_left < 0:
             raise TooManyValues(f"too many tagged fields ({count})")
         for _ in range(count):
             tag, position = read_uvarint(data, position)
@@ -292,11 +292,11 @@ def _tags(entity: Entity) -> Walk:
             if end > len(data):
                 raise Disconnect("tagged field runs past the end")
             if tag in walks:
-                position, left = walks[tag](data, position, left)
+                position, values_left = walks[tag](data, position, values_left)
                 if position != end:
                     raise Disconnect(f"tagged field {tag} has the wrong size")
             position = end
-        return position, left
+        return position, values_left
 
     return walk
 

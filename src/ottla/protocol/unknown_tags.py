@@ -56,7 +56,7 @@ def _editing_walk(entity: Entity) -> Walk:
 
 
 def _tags(entity: Entity) -> Walk:
-    known = {field.tag for field in fields_of(entity) if field.tag is not None}
+    known_tags = {field.tag for field in fields_of(entity) if field.tag is not None}
 
     def walk(data: memoryview, position: int, edits: Edits) -> tuple[int, Edits]:
         count_at = position
@@ -67,7 +67,7 @@ def _tags(entity: Entity) -> Walk:
             tag, position = read_uvarint(data, position)
             size, position = read_uvarint(data, position)
             position += size
-            if tag not in known:
+            if tag not in known_tags:
                 unknown += 1
                 edits.append(Edit(start, position, b""))
         if unknown:

@@ -13,6 +13,7 @@ never `api` or the controller.
 - `fetch_sessions`           incremental fetch sessions
 - `delete_records`           advances a log's start offset on all replicas
 - `transitions`              performs LeaderAndIsr and StopReplica
+- `retries/`                 tries again to open or delete logs after a lack of descriptors, memory
 - `refusals`                 whether the log refused a record set, or something before it
 - `removed_files_loop`       detects files removed while the broker runs
 - `internal_append`          batches written by the broker itself

@@ -82,12 +82,12 @@ class _Wait(NamedTuple):
 class _ProduceRequest:
     """One produce request in progress."""
 
-    __slots__ = ("done", "left", "options", "outcomes", "waits")
+    __slots__ = ("on_done", "options", "outcomes", "unappended", "waits")
 
-    def __init__(self, options: AppendOptions, done: Done, count: int) -> None:
+    def __init__(self, options: AppendOptions, on_done: Done, count: int) -> None:
         self.options = options
-        self.done = done
-        self.left = count
+        self.on_done = on_done
+        self.unappended = count
         self.outcomes: list[Outcome] = []
         self.waits: list[_Wait] = []
 
@@ -118,11 +118,13 @@ class Appender:
             tuple[TopicPartition, int], deque[Callable[[], None]]
         ] = {}
 
-    def append(self, sets: Sequence[PartitionAppend], options: AppendOptions, done: Done) -> None:
-        """Call `done` once with an outcome for each set, now or when acks is satisfied."""
+    def append(
+        self, sets: Sequence[PartitionAppend], options: AppendOptions, on_done: Done
+    ) -> None:
+        """Call `on_done` once with an outcome for each set, now or when acks is satisfied."""
         if self._hosted.on_first_append is not None:
             self._hosted.announce_first_append()
-        work = _ProduceRequest(options, done, len(sets))
+        work = _ProduceRequest(options, on_done, len(sets))
         outcomes = work.outcomes
         for index, (key, records, refused) in enumerate(sets):
             if refused is GOOD:
@@ -130,9 +132,9 @@ class Appender:
                 self._start(work, index, key, records)
             else:
                 outcomes.append(ProducedPartition(key.partition, refused))
-                work.left -= 1
+                work.unappended -= 1
         self._total.total_produce_requests.value += len(sets)
-        if not work.left:
+        if not work.unappended:
             self._on_all_appended(work)
 
     def _start(
@@ -142,7 +144,7 @@ class Appender:
         key: TopicPartition,
         records: memoryview | bytes | None,
     ) -> None:
-        """Append now, or queue behind a rewrite. `work.left` falls once it is appended."""
+        """Append now, or queue behind a rewrite. `work.unappended` falls once it is appended."""
         options = work.options
         try:
             partition = self._hosted.get(key)
@@ -172,7 +174,7 @@ class Appender:
             self._append(work, index, partition, analysis, now_ms)
         except KafkaError as refusal:
             self._on_refused(work, index, key, records or b"", refusal)
-        work.left -= 1
+        work.unappended -= 1
 
     def _append(
         self,
@@ -350,21 +352,21 @@ class Appender:
         key: TopicPartition,
         records: bytes | memoryview,
     ) -> None:
-        before = work.left
+        before = work.unappended
         self._start(work, index, key, records)
-        if work.left < before and not work.left:
+        if work.unappended < before and not work.unappended:
             self._on_all_appended(work)
 
     # Waiting
 
     def _finish_one(self, work: _ProduceRequest) -> None:
-        work.left -= 1
-        if not work.left:
+        work.unappended -= 1
+        if not work.unappended:
             self._on_all_appended(work)
 
     def _on_all_appended(self, work: _ProduceRequest) -> None:
         if not work.waits:
-            work.done(work.outcomes)
+            work.on_done(work.outcomes)
             return
         delayed = DelayedProduce(work)
         keys = [wait.partition.key for wait in work.waits]
@@ -397,7 +399,7 @@ class DelayedProduce(Delayed):
         work = self._work
         for wait in work.waits:  # timed out
             work.refuse(wait.position, wait.partition.key, KafkaError(wait.partition.timeout_code))
-        work.done(work.outcomes)
+        work.on_done(work.outcomes)
 
 
 def _is_settled(work: _ProduceRequest, wait: _Wait) -> bool:

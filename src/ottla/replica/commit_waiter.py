@@ -33,7 +33,7 @@ class _Wait(NamedTuple):
     epoch: LeaderEpoch
     end: Offset
     expires_ms: MonoMs
-    done: Done
+    on_done: Done
 
 
 class CommitWaiter:
@@ -47,15 +47,15 @@ class CommitWaiter:
     def __len__(self) -> int:
         return sum(map(len, self._waits.values()))
 
-    def wait(self, partition: HostedPartition, end: Offset, timeout_ms: int, done: Done) -> None:
-        """Call `done` once everything below `end` is committed, or will not be in time."""
+    def wait(self, partition: HostedPartition, end: Offset, timeout_ms: int, on_done: Done) -> None:
+        """Call `on_done` once everything below `end` is committed, or will not be in time."""
         epoch = partition.leader_epoch
         code = partition.acknowledged(epoch, end)
         if code is not None:
-            done(code)
+            on_done(code)
             return
         expires_ms = MonoMs(self._clock.mono_ms() + timeout_ms)
-        wait = _Wait(partition, epoch, end, expires_ms, done)
+        wait = _Wait(partition, epoch, end, expires_ms, on_done)
         waits = self._waits.get(partition.log.partition)
         if waits is None:
             self._waits[partition.log.partition] = [wait]
@@ -76,7 +76,7 @@ class CommitWaiter:
             if code is None:
                 left.append(wait)
             else:
-                finished.append((wait.done, code))
+                finished.append((wait.on_done, code))
         if left:
             self._waits[key] = left
         else:
@@ -98,7 +98,7 @@ class CommitWaiter:
         late: list[tuple[Done, ErrorCode, TopicPartition]] = []
         for key, waits in list(self._waits.items()):
             late += [
-                (wait.done, wait.partition.timeout_code, key)
+                (wait.on_done, wait.partition.timeout_code, key)
                 for wait in waits
                 if wait.expires_ms <= now_ms
             ]

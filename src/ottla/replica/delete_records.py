@@ -101,24 +101,24 @@ def _raise_start(hosted: HostedPartitions, partition: HostedPartition, before: O
 class DelayedDelete(Delayed):
     """Waits until the low watermark of each partition has passed what was deleted."""
 
-    __slots__ = ("_answer", "_deletes", "_left")
+    __slots__ = ("_answer", "_deletes", "_waiting")
 
     def __init__(
-        self, deletes: RecordDeleter, left: list[Deletion], timeout_ms: int, answer: Future[None]
+        self, deletes: RecordDeleter, waiting: list[Deletion], timeout_ms: int, answer: Future[None]
     ) -> None:
         super().__init__(timeout_ms)
         self._deletes = deletes
-        self._left = left
+        self._waiting = waiting
         self._answer = answer
 
     def try_complete(self) -> bool:
         """Of thousands only the last is looked at, until it is settled."""
-        while self._left and self._deletes.is_settled(self._left[-1]):
-            self._left.pop()
-        return not self._left and self.force_complete()
+        while self._waiting and self._deletes.is_settled(self._waiting[-1]):
+            self._waiting.pop()
+        return not self._waiting and self.force_complete()
 
     def on_complete(self) -> None:
-        for deletion in self._left:
+        for deletion in self._waiting:
             if not self._deletes.is_settled(deletion):
                 deletion.code = ErrorCode.request_timed_out
         if not self._answer.done():

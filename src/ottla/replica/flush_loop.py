@@ -24,7 +24,7 @@ from typing import Final, Protocol, TypeAlias
 
 from ottla.delay.slices import SliceTime
 from ottla.log.file_slice import Source
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.log.flush import begin_flush, removed_file_error
 from ottla.log.log import Flush
 from ottla.model.ids import Offset
@@ -123,7 +123,7 @@ class FlushLoop:
             partition = next(iter(requested))
             try:
                 flush = begin_flush(partition.log)
-            except OutOfDescriptors as error:
+            except OutOfResources as error:
                 self._hosted.fail(partition, error)
                 self._begin_later()
                 return
@@ -188,7 +188,7 @@ class FlushLoop:
     def _on_flushed(
         self, partition: HostedPartition, flush: Flush, error: Exception | None
     ) -> None:
-        if isinstance(error, OutOfDescriptors):  # to sync the directory: nothing is lost
+        if isinstance(error, OutOfResources):  # to sync the directory: nothing is lost
             self._hosted.fail(partition, error)
             self._thread_pool.loop.call_later(RETRY_S, self._run_again, partition, flush)
             return

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias
 
 from ottla.delay.purgatory import Purgatory
+from ottla.log.files import OutOfResources
 from ottla.log.log import Log
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import Node
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import BrokerId, TopicId, TopicPartition
+from ottla.model.ids import BrokerId, Offset, TopicId, TopicPartition
 from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.environment import ReplicaEnvironment
 from ottla.replica.partition import HostedPartition
@@ -70,6 +71,8 @@ class HostedPartitions:
         self.topic_metrics = topic_metrics
         self._metadata = metadata
         self.on_fault: Callable[[HostedPartition, Exception], None] | None = None
+        self.on_partial_truncation: Callable[[TopicPartition, Offset], None] | None = None
+        """Called with a replica whose log was cut only in part, for a passing reason."""
         self.request_flush: Callable[[HostedPartition], None] = _no_flush_loop
         """Called when an append waits for a flush; set by the flush loop."""
         self.on_first_append: Callable[[], object] | None = None
@@ -153,6 +156,19 @@ class HostedPartitions:
         assert self.on_fault is not None, "on_fault must be set before partitions are hosted"
         self.on_fault(partition, fault)
         return KafkaError(ErrorCode.kafka_storage_error)
+
+    def fail_truncation(
+        self, partition: HostedPartition, fault: Exception, cut_from: Offset
+    ) -> None:
+        """Its log was cut in part: offline, whatever the fault. Everything from an offset on may be
+        gone, and must be read again if the disk is not at fault."""
+        self.fail(partition, fault)
+        self.mark_offline([partition.key])
+        if isinstance(fault, OutOfResources):
+            assert self.on_partial_truncation is not None, (
+                "must be set before partitions are hosted"
+            )
+            self.on_partial_truncation(partition.key, cut_from)
 
     def mark_offline(self, keys: Iterable[TopicPartition]) -> None:
         """These replicas cannot be served: their log directory failed, or a log is corrupt."""

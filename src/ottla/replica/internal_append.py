@@ -35,16 +35,16 @@ class InternalAppender:
         partition: HostedPartition,
         batch: bytes,
         timeout_ms: int,
-        done: Callable[[ErrorCode], None],
+        on_done: Callable[[ErrorCode], None],
         appended: Callable[[Offset], None] | None = None,
     ) -> None:
-        """Append now; call `done` once, with the high watermark beyond it or with a refusal.
+        """Append now; call `on_done` once, with the high watermark beyond it or with a refusal.
 
         `appended` is called with its first offset, before anything else is called.
         """
         if partition.rewriting is not None:  # a client's batch was here before it
             partition.rewriting.append(
-                lambda: self.append(partition, batch, timeout_ms, done, appended)
+                lambda: self.append(partition, batch, timeout_ms, on_done, appended)
             )
             return
         try:
@@ -52,9 +52,9 @@ class InternalAppender:
         except KafkaError as refusal:
             self._total.failed_produce_requests.value += 1
             partition.topic_metrics.failed_produce_requests.value += 1
-            done(refusal.code)
+            on_done(refusal.code)
             return
-        self.commits.wait(partition, end, timeout_ms, done)
+        self.commits.wait(partition, end, timeout_ms, on_done)
 
     def _append(
         self, partition: HostedPartition, batch: bytes, on_appended: Callable[[Offset], None] | None

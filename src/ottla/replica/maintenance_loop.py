@@ -18,6 +18,7 @@ from ottla.delay.slices import finished, in_slices
 from ottla.log.directories.directory import CheckpointWrite
 from ottla.log.directories.directory_checkpoints import Steps
 from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.files import OutOfResources
 from ottla.log.log import FAULTS, Log
 from ottla.log.segment_deletion import delete_old_segments
 from ottla.replica.flush_loop import FlushLoop
@@ -117,6 +118,8 @@ class MaintenanceLoop:
                 await self._hosted.environment.thread_pool.run(removal.run)
             except OSError as error:
                 self._directories.failed(removal.directory.path, error)
+                if isinstance(error, OutOfResources):
+                    self._directories.removals.retry(removal)
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for longer than their state is kept."""

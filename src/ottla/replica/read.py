@@ -63,9 +63,9 @@ class Reader:
         hosted.listeners.append(self._follower_waits)
 
     def fetch(
-        self, requests: list[PartitionFetch], options: FetchOptions, done: Done
+        self, requests: list[PartitionFetch], options: FetchOptions, on_done: Done
     ) -> DelayedFetch | None:
-        """Call `done` once with the result of each partition, now or within the wait.
+        """Call `on_done` once with the result of each partition, now or within the wait.
 
         What is returned still waits; it is to be forgotten when nobody waits for it.
         """
@@ -77,12 +77,14 @@ class Reader:
         if not must_wait and len(requests) <= SLICE:
             fetched = self.read(requests, options)
             if self._is_enough(fetched, options):
-                self._complete(fetched, options, done)
+                self._complete(fetched, options, on_done)
                 return None
         elif not must_wait and not (options.from_follower and self._would_wait(options)):
-            self.answer(requests, options, done)  # there is something: it is read once, in slices
+            self.answer(
+                requests, options, on_done
+            )  # there is something: it is read once, in slices
             return None
-        delayed = DelayedFetch(self, requests, options, done)
+        delayed = DelayedFetch(self, requests, options, on_done)
         keys = [request.key for request in requests]
         waiting = self._hosted.waiting.fetch
         if must_wait:
@@ -95,7 +97,7 @@ class Reader:
         partitions: Iterable[SessionPartition],
         changes: SessionChanges,
         options: FetchOptions,
-        done: Done,
+        on_done: Done,
     ) -> DelayedFetch | None:
         """A fetch in a follower's session: `partitions` have changed since the last reply.
 
@@ -104,11 +106,11 @@ class Reader:
         for partition in partitions:
             partition.watch(self._record_follower_fetch(partition.request, options))
         if not self._would_wait(options):
-            self.answer(changes.take(), options, done)
+            self.answer(changes.take(), options, on_done)
             return None
         requests = changes.requests
         short = self._follower_waits.shorten(options)
-        delayed = DelayedFollowerFetch(self, changes, short, done)
+        delayed = DelayedFollowerFetch(self, changes, short, on_done)
         self._hosted.waiting.fetch.watch(delayed, (FOLLOWERS,))
         if self.has_enough(requests, options):
             delayed.complete_soon()
@@ -129,14 +131,14 @@ class Reader:
         self._may_delay = False
         self._hosted.waiting.fetch.finish_all()
 
-    def answer(self, requests: list[PartitionFetch], options: FetchOptions, done: Done) -> None:
+    def answer(self, requests: list[PartitionFetch], options: FetchOptions, on_done: Done) -> None:
         if len(requests) > SLICE:
-            step_through(self._answer_in_slices(requests, options, done))
+            step_through(self._answer_in_slices(requests, options, on_done))
         else:
-            self._complete(self.read(requests, options), options, done)
+            self._complete(self.read(requests, options), options, on_done)
 
     def _answer_in_slices(
-        self, requests: list[PartitionFetch], options: FetchOptions, done: Done
+        self, requests: list[PartitionFetch], options: FetchOptions, on_done: Done
     ) -> Generator[None, None, None]:
         fetched: list[PartitionFetchResult] = []
         left = options.max_bytes
@@ -147,13 +149,13 @@ class Reader:
             fetched += more
             self._record(more, options)
             yield
-        done(fetched)
+        on_done(fetched)
 
     def _complete(
-        self, fetched: list[PartitionFetchResult], options: FetchOptions, done: Done
+        self, fetched: list[PartitionFetchResult], options: FetchOptions, on_done: Done
     ) -> None:
         self._record(fetched, options)
-        done(fetched)
+        on_done(fetched)
 
     def _record(self, fetched: list[PartitionFetchResult], options: FetchOptions) -> None:
         if options.from_follower:

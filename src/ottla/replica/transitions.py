@@ -2,6 +2,10 @@
 
 Owns the order of these changes and the highest controller epoch received. Never elects a leader.
 Work on many partitions yields to the event loop regularly.
+
+A replica whose log cannot be opened or deleted for a passing reason (`OutOfResources`) is offline,
+and put on `retries`: `retries/retry_loop.py` tries again, and so does the controller's next
+request. After any other error it stays offline.
 """
 
 from __future__ import annotations
@@ -9,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.config.topic import TopicConfig
 from ottla.delay.slices import in_slices
@@ -21,6 +25,7 @@ from ottla.log.directories.log_directories import (
     rename_to_stray,
 )
 from ottla.log.directories.names import DirectoryKind
+from ottla.log.files import OutOfResources
 from ottla.log.log import Log
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
@@ -30,6 +35,7 @@ from ottla.model.ids import (
     BrokerEpoch,
     ControllerEpoch,
     LeaderEpoch,
+    Offset,
     TopicId,
     TopicPartition,
 )
@@ -37,6 +43,7 @@ from ottla.replica.flush_loop import FlushLoop
 from ottla.replica.hosted_partitions import HostedPartitions
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.partition import HostedPartition
+from ottla.replica.retries.schedule import RetrySchedule
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +79,18 @@ class PartitionStop(NamedTuple):
     delete: bool
 
 
+class PartialTruncation(NamedTuple):
+    """A log that was cut in part; it must be loaded again before it is used."""
+
+    key: TopicPartition
+    cut_from: Offset
+    """Everything from here on may be gone."""
+
+
+PendingWork: TypeAlias = PartitionTransition | PartitionStop | PartialTruncation
+"""What could not be done for a passing reason."""
+
+
 class EpochFence(NamedTuple):
     """The epochs of a controller request: stale ones are rejected."""
 
@@ -105,6 +124,10 @@ class Transitions:
         self.controller_epoch = ControllerEpoch(0)
         self.broker_epoch = BrokerEpoch(-1)
         self._is_shutting_down = False
+        self.retries = RetrySchedule[PendingWork]()
+        self.has_retries = asyncio.Event()
+        self.reloading: dict[TopicPartition, asyncio.Future[None]] = {}
+        """Logs that are being loaded again; done when they have been."""
 
     def set_broker_epoch(self, epoch: BrokerEpoch) -> None:
         """The broker has registered: requests for an earlier broker epoch are rejected."""
@@ -135,10 +158,11 @@ class Transitions:
         created: dict[TopicPartition, list[LogDirectory]] = {}
         refused: dict[TopicPartition, ErrorCode] = {}
         async for state in in_slices(states, TURN, clock):
+            await self._wait_for_truncation(state.key)
             code = self._prepare_log(state, created)
             if code is not ErrorCode.none:
                 refused[state.key] = code
-        refused |= await self._sync(created)
+        refused |= await self._sync(created, {state.key: state for state in states})
         codes: dict[TopicPartition, ErrorCode] = {}
         async for state in in_slices(states, TURN, clock):
             await self._wait_for_truncation(state.key)
@@ -167,7 +191,10 @@ class Transitions:
                 directories.failed(write.directory.path, error)
 
     async def _wait_for_truncation(self, key: TopicPartition) -> None:
-        """A log that is being truncated gets no other role before that is durable."""
+        """A log that is being truncated gets no other role before that is durable; one that was
+        cut in part, not before it is loaded again."""
+        if key in self.reloading:
+            await asyncio.wait({self.reloading[key]})
         partition = self._hosted.find(key)
         if partition is not None and partition.truncating is not None:
             await asyncio.wait({partition.truncating})
@@ -176,30 +203,62 @@ class Transitions:
         self, state: PartitionTransition, created: dict[TopicPartition, list[LogDirectory]]
     ) -> ErrorCode:
         """Create the log of a partition that has none yet; `created` gets its log directory."""
-        hosted, directories = self._hosted, self._directories
-        if state.key in hosted.offline and not self._may_refill(state):
+        hosted, pending = self._hosted, self.retries.get(state.key)
+        if isinstance(pending, PartialTruncation):
+            return ErrorCode.kafka_storage_error
+        if state.key in hosted.offline and pending is None and not self._may_refill(state):
             return ErrorCode.kafka_storage_error
         if hosted.environment.broker_id not in state.assigned.replicas:
             return ErrorCode.unknown_topic_or_partition
         if hosted.find(state.key) is not None:
             return ErrorCode.none
+        existing = self._directories.get(state.key)
         try:
-            refills = state.key in directories.quarantined
-            if refills:
-                self._set_aside_corrupt(state.key)
-            self._rename_stray(state)
-            if self._lacks_its_log(state):
-                return ErrorCode.kafka_storage_error
-            if directories.get(state.key) is None:
-                self._create_log(state, refills=refills)
-                created[state.key] = [directories.logs[state.key].directory]
+            directory = self.open_log(state)
         except (OSError, KafkaError) as error:
-            return self._cannot_open(state.key, error)
+            return self._failed("open the log", state, error)
+        if directory is None:
+            return ErrorCode.kafka_storage_error
+        if pending is not None:
+            self.retries.remove(state.key)
+            hosted.remove(state.key)
+        # What waited for a retry may have been created without its directory being synced.
+        if pending is not None or self._directories.get(state.key) is not existing:
+            created[state.key] = [directory]
         return ErrorCode.none
 
-    def _cannot_open(self, key: TopicPartition, error: Exception) -> ErrorCode:
-        log.error("cannot open the log of %s: %s; marking the replica offline", key, error)
-        self._hosted.mark_offline([key])
+    def open_log(self, state: PartitionTransition) -> LogDirectory | None:
+        """The directory of the partition's log, which is created if it may be; None if not.
+
+        A created log is durable once the directory is synced.
+        """
+        directories = self._directories
+        refills = state.key in directories.quarantined
+        if refills:
+            self._set_aside_corrupt(state.key)
+        self._rename_stray(state)
+        if self._lacks_its_log(state):
+            return None
+        if directories.get(state.key) is None:
+            self._create_log(state, refills=refills)
+        return directories.logs[state.key].directory
+
+    def retry_later(self, work: PendingWork) -> None:
+        """It could not be done for a passing reason: the replica is offline until it is."""
+        self._hosted.mark_offline([work.key])
+        self.retries.add(work.key, work, self._hosted.environment.clock.mono_ms())
+        self.has_retries.set()
+
+    def _failed(self, action: str, work: PendingWork, error: Exception) -> ErrorCode:
+        """Mark the replica offline, for now or for good."""
+        if isinstance(error, OutOfResources):
+            level = logging.INFO if len(self.retries) else logging.WARNING  # one for all of them
+            log.log(level, "cannot %s of %s: %s; trying again later", action, work.key, error)
+            self.retry_later(work)
+        else:
+            log.error("cannot %s of %s: %s; marking the replica offline", action, work.key, error)
+            self.retries.remove(work.key)
+            self._hosted.mark_offline([work.key])
         return ErrorCode.kafka_storage_error
 
     def _apply_one(self, state: PartitionTransition) -> ErrorCode:
@@ -219,7 +278,7 @@ class Transitions:
                 return self._refresh(partition, state.assigned)
             self._change_role(partition, state.assigned)
         except (OSError, KafkaError) as error:
-            return self._cannot_open(state.key, error)
+            return self._failed("open the log", state, error)
         return ErrorCode.none
 
     def _change_role(self, partition: HostedPartition, assigned: LeaderAssignment) -> None:
@@ -322,12 +381,13 @@ class Transitions:
         self, stops: Iterable[PartitionStop]
     ) -> dict[TopicPartition, ErrorCode]:
         """Deletions are durable when this returns: each log directory is synced once."""
+        stops = list(stops)
         touched: dict[TopicPartition, list[LogDirectory]] = {}
         codes: dict[TopicPartition, ErrorCode] = {}
         async for stop in in_slices(stops, TURN, self._hosted.environment.clock):
             await self._wait_for_truncation(stop.key)
             codes[stop.key] = self._stop_one(stop, touched)
-        return codes | await self._sync(touched)
+        return codes | await self._sync(touched, {stop.key: stop for stop in stops})
 
     async def delete_reassigned(
         self, is_elsewhere: Callable[[TopicPartition, TopicId | None], bool]
@@ -351,19 +411,24 @@ class Transitions:
                 log.warning("cannot delete the reassigned replica of %s: %s", key, code.name)
 
     async def _sync(
-        self, touched: dict[TopicPartition, list[LogDirectory]]
+        self,
+        touched: dict[TopicPartition, list[LogDirectory]],
+        work: Mapping[TopicPartition, PendingWork],
     ) -> dict[TopicPartition, ErrorCode]:
         """Sync each of these directories once; the partitions of those where that failed."""
         codes: dict[TopicPartition, ErrorCode] = {}
         for directory in dict.fromkeys(each for some in touched.values() for each in some):
+            lost = [key for key, directories in touched.items() if directory in directories]
             try:
                 await self._hosted.environment.thread_pool.run(directory.sync)
+            except OutOfResources as error:
+                for key in lost:
+                    codes[key] = self._failed("sync the directory", work[key], error)
             except OSError as error:
                 log.error(
                     "cannot sync log directory %s: %s; marking it offline", directory.path, error
                 )
                 self._directories.failed(directory.path, error)
-                lost = [key for key, some in touched.items() if directory in some]
                 self._hosted.mark_offline(lost)
                 codes |= dict.fromkeys(lost, ErrorCode.kafka_storage_error)
         return codes
@@ -372,24 +437,35 @@ class Transitions:
         self, stop: PartitionStop, touched: dict[TopicPartition, list[LogDirectory]]
     ) -> ErrorCode:
         partition = self._hosted.find(stop.key)
+        pending = self.retries.get(stop.key)
         is_corrupt = stop.key in self._directories.quarantined
-        if stop.key in self._hosted.offline and not (is_corrupt and stop.delete):
+        is_deletable = stop.delete and (is_corrupt or pending is not None)
+        if stop.key in self._hosted.offline and not is_deletable:
             return ErrorCode.kafka_storage_error
+        if isinstance(pending, PartitionTransition) and (
+            0 <= stop.leader_epoch < pending.assigned.leader_epoch
+        ):
+            return ErrorCode.fenced_leader_epoch
         if partition is not None and 0 <= stop.leader_epoch < partition.leader_epoch:
             return ErrorCode.fenced_leader_epoch
         self._hosted.remove(stop.key)
         try:
-            if is_corrupt:
-                remove_quarantined(self._directories, stop.key, DirectoryKind.DELETED)
-            elif stop.delete and self._directories.get(stop.key) is not None:
-                touched[stop.key] = self._directories.delete(stop.key)
+            touched[stop.key] = self.delete_log(stop)
         except OSError as error:
-            log.error(
-                "cannot delete the log of %s: %s; marking the replica offline", stop.key, error
-            )
-            self._hosted.mark_offline([stop.key])
-            return ErrorCode.kafka_storage_error
+            return self._failed("delete the log", stop, error)
+        if self.retries.remove(stop.key) is not None:  # it may have been renamed, and not synced
+            touched[stop.key] = self._directories.online
         return ErrorCode.none
+
+    def delete_log(self, stop: PartitionStop) -> list[LogDirectory]:
+        """Rename what there is of the log if it is to be deleted; the directories to be synced."""
+        directories = self._directories
+        if not stop.delete:
+            return []
+        if stop.key in directories.quarantined:
+            remove_quarantined(directories, stop.key, DirectoryKind.DELETED)
+        directories.discard_unfinished(stop.key)
+        return directories.delete(stop.key)
 
 
 def _is_same_topic(log: Log, topic_id: TopicId) -> bool:

@@ -160,14 +160,14 @@ class Filter(NamedTuple):
 class Rules:
     """An immutable set of ACLs, indexed by resource."""
 
-    __slots__ = ("_literal", "_named", "_prefixed", "all")
+    __slots__ = ("_by_name", "_literal", "_prefixed", "all")
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         all_rules: set[Rule] = set()
         self.all: Set[Rule] = all_rules
         self._literal: dict[tuple[Kind, str], list[Rule]] = {}
         self._prefixed: dict[Kind, list[Rule]] = {}
-        self._named: dict[str, list[Rule]] = {}
+        self._by_name: dict[str, list[Rule]] = {}
         for rule in rules:
             self._add(rule, all_rules)
 
@@ -184,7 +184,7 @@ class Rules:
         if rule in all_rules:
             return
         all_rules.add(rule)
-        self._named.setdefault(rule.name, []).append(rule)
+        self._by_name.setdefault(rule.name, []).append(rule)
         if rule.pattern is Pattern.PREFIXED:
             self._prefixed.setdefault(rule.kind, []).append(rule)
         else:
@@ -194,7 +194,7 @@ class Rules:
         """Sorted."""
         rules: Iterable[Rule] = self.all
         if acl_filter.name is not None and acl_filter.pattern is not Pattern.MATCH:
-            rules = self._named.get(acl_filter.name, ())  # the others cannot match
+            rules = self._by_name.get(acl_filter.name, ())  # the others cannot match
         found = [rule async for rule in slices.of(rules) if acl_filter.accepts(rule)]
         await slices.took(len(found))
         found.sort()

@@ -232,19 +232,19 @@ async def _decided(
     """The entry that commits a batch; `then` is done before the commit log is let go."""
     for _ in range(MAX_ROUNDS):
         try:
-            async with ledger.acquire() as held:
+            async with ledger.acquire() as held_log:
                 watch.reached(Step.FENCED)
-                if held.entry is None:
+                if held_log.entry is None:
                     raise Superseded(
                         ledger.sink.query, run, "an unknown run, as the commit log entry is gone"
                     )
-                check_turn(ledger.sink, held.entry, run, batch)
-                new_entry = decided(ledger.sink, held.entry, batch, prepared)
-                if new_entry is not held.entry:
-                    await ledger.commit(owed(held.entry))
-                    await held.write(new_entry)
+                check_turn(ledger.sink, held_log.entry, run, batch)
+                new_entry = decided(ledger.sink, held_log.entry, batch, prepared)
+                if new_entry is not held_log.entry:
+                    await ledger.commit(owed(held_log.entry))
+                    await held_log.write(new_entry)
                 if then is not None:
-                    await then(held, new_entry)
+                    await then(held_log, new_entry)
             return new_entry
         except Fenced:
             continue

@@ -52,21 +52,21 @@ class ParsedOptions:
     """What a user said, by name in any case."""
 
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...]) -> None:
-        self._known = {name.lower(): name for name in known}
+        self._names = {name.lower(): name for name in known}
         self._texts = {name.lower(): text.strip() for name, text in options.items()}
         for name in self._texts:
             if not self._is_known(name):
-                near = get_close_matches(name, self._known, n=1, cutoff=self._cutoff())
+                near = get_close_matches(name, self._names, n=1, cutoff=self._cutoff())
                 if not near and OF_A_TABLE in self._texts:
                     continue  # a property of the table
-                advice = f"; did you mean {self._known[near[0]]}?" if near else ""
+                advice = f"; did you mean {self._names[near[0]]}?" if near else ""
                 raise UserError(f"{name}: unknown option of format ottla{advice}")
 
     def _cutoff(self) -> float:
         return TYPO if OF_A_TABLE in self._texts else 0.6
 
     def _is_known(self, name: str) -> bool:
-        mine = name in self._known or name.startswith(CLIENT_PREFIX)
+        mine = name in self._names or name.startswith(CLIENT_PREFIX)
         return mine or name.startswith(("spark.", "__", "option.")) or name in SPARKS_OWN
 
     def text(self, name: str) -> str | None:

@@ -68,21 +68,21 @@ class StreamOffsets:
         spans = plan.cut(plan.spans({**new, **begin}, until), self._options.cut)
         return [Part(*map(ReadRequest, task)) for task in plan.gathered(spans, self._options.cut)]
 
-    def commit(self, done: Offsets) -> None:
+    def commit(self, offsets: Offsets) -> None:
         """Make progress known."""
-        self._begin_commit(done)
+        self._begin_commit(offsets)
         self._end_commit()
 
-    def _begin_commit(self, done: Offsets) -> None:
+    def _begin_commit(self, offsets: Offsets) -> None:
         """Commit without waiting: the next batch is planned meanwhile."""
-        news = {tp: offset for tp, offset in done.items() if self._committed.get(tp) != offset}
+        news = {tp: offset for tp, offset in offsets.items() if self._committed.get(tp) != offset}
         if not news:
             return
         self._end_commit()
         self._committing = self._connection.submit(
             alter_group_offsets(self._connection.session, self._options.group, news)
         )
-        self._committed = done
+        self._committed = offsets
 
     def _end_commit(self) -> None:
         """The checkpoint is what counts: a failure here is only told."""

@@ -46,7 +46,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One stream of one query."""
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
-        self._given = dict(given)
+        self._raw_options = dict(given)
         self._schema = schema
         self._initial: Offsets | None = None
 
@@ -55,7 +55,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read when Spark asks for the limit, which it does first of all. An error in making the
         reader would be lost: Spark 4.3 stumbles over the reader that is not there."""
         with as_user_errors():
-            return stream_source(self._given)
+            return stream_source(self._raw_options)
 
     @cached_property
     def _offsets(self) -> StreamOffsets:

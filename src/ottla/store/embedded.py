@@ -48,11 +48,11 @@ class Durable(Protocol):
 
 class _Write(NamedTuple):
     ops: Sequence[Op]
-    done: asyncio.Future[list[Result]]
+    future: asyncio.Future[list[Result]]
 
 
 class _Outcome(NamedTuple):
-    done: asyncio.Future[list[Result]]
+    future: asyncio.Future[list[Result]]
     results: list[Result] | StoreError
 
 
@@ -117,7 +117,7 @@ class EmbeddedStore(Store):
         if self._idle.is_set():
             self._idle.clear()
             loop.call_soon(self._commit)  # writes of this turn of the loop share the commit
-        return await write.done
+        return await write.future
 
     async def watch_data(self, path: str, watch: Watch) -> Node | None:
         node = await self.get(path)
@@ -136,7 +136,7 @@ class EmbeddedStore(Store):
     def _commit(self) -> None:
         """Draft all queued writes and commit them."""
         draft = Draft(self._tree)
-        outcomes = [_Outcome(write.done, _attempt(draft, write.ops)) for write in self._queue]
+        outcomes = [_Outcome(write.future, _attempt(draft, write.ops)) for write in self._queue]
         self._queue.clear()
         work = partial(self._durable.commit, draft.entries, draft.zxid)
         committed = asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -151,15 +151,15 @@ class EmbeddedStore(Store):
             self._watches.fire(draft.changed, draft.reparented, self._call_watch)
         else:
             self._on_failure(error)
-        for done, results in outcomes:
-            if done.done():
+        for future, results in outcomes:
+            if future.done():
                 continue  # the caller was cancelled; its write is committed nevertheless
             if error is not None:
-                done.set_exception(error)
+                future.set_exception(error)
             elif isinstance(results, StoreError):
-                done.set_exception(results)
+                future.set_exception(results)
             else:
-                done.set_result(results)
+                future.set_result(results)
         if self._queue:
             self._commit()
         else:

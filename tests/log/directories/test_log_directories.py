@@ -11,7 +11,7 @@ import pytest
 
 from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.log_directories import LogDirectories
-from ottla.log.files import OutOfDescriptors
+from ottla.log.files import OutOfResources
 from ottla.model.errors import KafkaError, UserError
 from ottla.model.ids import BrokerId, TopicPartition
 from tests.fakes.forgetting_disk import ForgettingDisk
@@ -138,7 +138,7 @@ def test_a_failed_directory_takes_only_its_own_partitions_with_it() -> None:
     disk.broken = A
     with pytest.raises(OSError, match="Input/output"):
         directories.delete(T0)
-    assert told == [(A, [T2])]  # and T0, which the caller knows of
+    assert told == [(A, [T0, T2])]
     assert directories.get(T2) is None and directories.get(T1) is not None
     assert directories.create(TopicPartition("u", 0), TOPIC_ID, CONFIG).dir == B / "u-0"
     assert [one.failure for one in directories.all] == ["Input/output error: a/t-0", None]
@@ -209,13 +209,13 @@ def test_want_of_descriptors_costs_no_directory_and_is_told_once_a_minute(
 ) -> None:
     directories = started(disk, [A])
     directories.create(T0, TOPIC_ID, CONFIG)
-    error = OutOfDescriptors(errno.EMFILE, "Too many open files (at most 9 file descriptors)")
+    error = OutOfResources(errno.EMFILE, "Too many open files (at most 9 file descriptors)")
     for _ in range(3):
         assert directories.failed(A, error) == []
     with directories.guard(directories.all[0]):
         raise error
     with (
-        pytest.raises(OutOfDescriptors),
+        pytest.raises(OutOfResources),
         directories.guard(directories.all[0], starting=True),
     ):
         raise error

@@ -197,16 +197,16 @@ def stop_processes(
     return running
 
 
-def free_port(first: int, taken: set[int]) -> int:
-    """The first port from `first` on that nobody listens on; it is added to `taken`."""
+def free_port(first: int, taken_ports: set[int]) -> int:
+    """The first port from `first` on that nobody listens on; it is added to `taken_ports`."""
     for port in range(first, min(first + 1_000, 65_536)):
-        if port in taken:
+        if port in taken_ports:
             continue
         try:
             socket.create_server((HOST, port)).close()
         except OSError:
             continue
-        taken.add(port)
+        taken_ports.add(port)
         return port
     raise UserError(f"--port {first}: none of the thousand ports from there on is free")
 

@@ -178,17 +178,17 @@ def internal_copies(facts: Facts) -> Iterator[Finding]:
     """
     for topic in facts.topics:
         setting, copies = INTERNAL_COPIES.get(topic.name), topic.replication_factor
-        wanted = _of_brokers(facts, setting) if setting is not None else None
-        if wanted is None or not copies:
+        configured = _of_brokers(facts, setting) if setting is not None else None
+        if configured is None or not copies:
             continue
-        possible = min(wanted, len(facts.cluster.brokers))
+        possible = min(configured, len(facts.cluster.brokers))
         if copies < possible:
             replicas = "1 replica" if copies == 1 else f"{copies} replicas"
             yield Finding(
                 Severity.WARN,
                 topic.name,
-                f"has {replicas}, though {setting}={wanted}: it was created while fewer brokers "
-                "were up",
+                f"has {replicas}, though {setting}={configured}: it was created while fewer "
+                "brokers were up",
                 _how_to_copy(topic, possible),
             )
 

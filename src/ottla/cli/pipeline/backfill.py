@@ -67,18 +67,18 @@ def backfill(  # noqa: PLR0913 - options of a command
 
 
 def _backfill(
-    pipeline: Pipeline, asked: Backfill, dry_run: bool, master: str | None, as_json: bool
+    pipeline: Pipeline, backfill: Backfill, dry_run: bool, master: str | None, as_json: bool
 ) -> int:
-    part = part_of(pipeline, asked)
+    part = part_of(pipeline, backfill)
     with patience("asking for offsets"):
-        ranges = settle(part, asked, keep=not dry_run)
+        ranges = settle(part, backfill, keep=not dry_run)
     records = sum(each.records for each in ranges.values())
     if dry_run:
         columns = ("source", "partition", "from", "to", "records")
-        title = f"backfill {asked.name}: {records:,} records"
+        title = f"backfill {backfill.name}: {records:,} records"
         show(Table("backfill" if as_json else title, columns, describe(ranges)), as_json=as_json)
         return 0
     if not as_json:
         names = ", ".join(sink.name for sink in part.sinks)
-        print(f"backfill {asked.name}: {records:,} records to {names}", flush=True)
+        print(f"backfill {backfill.name}: {records:,} records to {names}", flush=True)
     return run_pipeline(bounded(part, ranges), master, as_json)

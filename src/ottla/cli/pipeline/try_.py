@@ -47,7 +47,7 @@ def _try(pipeline: Pipeline, records: int, rows: int, as_json: bool) -> None:
         spark = session(f"{pipeline.name}-try", None, pipeline.spark, secrets=pipeline.secrets)
         try:
             sample = try_pipeline(spark, pipeline, SystemClock(), records=records, rows=rows)
-            shown = list(sample)
+            samples = list(sample)
         finally:
             spark.stop()
     tables = [
@@ -56,7 +56,7 @@ def _try(pipeline: Pipeline, records: int, rows: int, as_json: bool) -> None:
             each.columns,
             each.rows,
         )
-        for each in shown
+        for each in samples
     ]
     show(*tables, as_json=as_json)
 

@@ -95,16 +95,16 @@ def _until(
     consumer: Consumer[bytes, bytes], known_ends: Callable[[], Mapping[TopicPartition, int] | None]
 ) -> Iterator[Batch]:
     """Poll until every partition is at its end. Records beyond one's end are left out."""
-    done: set[TopicPartition] = set()
+    finished: set[TopicPartition] = set()
     while True:
         ends = known_ends()
         if ends is not None:
-            done |= {
+            finished |= {
                 partition
-                for partition in ends.keys() - done
+                for partition in ends.keys() - finished
                 if consumer.position(partition) >= ends[partition]
             }
-            if done >= ends.keys():
+            if finished >= ends.keys():
                 return
         records = consumer.poll(POLL_S)
         if ends is not None:

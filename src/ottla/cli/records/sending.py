@@ -40,7 +40,7 @@ def send_all(
 
     A partition that the topic does not have is refused at once: a producer would wait for it.
     """
-    sent = Sent()
+    deliveries = Sent()
     partitions: int | None = None
     for draft in drafts:
         target = partition if draft.partition is None else draft.partition
@@ -54,9 +54,9 @@ def send_all(
         delivery = producer.send(
             topic, draft.value, draft.key, draft.headers or None, target, draft.timestamp_ms
         )
-        delivery.add_done_callback(sent.done)
-        sent.count += 1
-        if sent.count % TELL_EVERY == 0:
-            tell(sent.count)
+        delivery.add_done_callback(deliveries.done)
+        deliveries.count += 1
+        if deliveries.count % TELL_EVERY == 0:
+            tell(deliveries.count)
     producer.flush()
-    return sent
+    return deliveries

@@ -52,18 +52,18 @@ async def alter_user_scram_credentials(
     Brokers take one change of a user in a request: further ones go into requests of their own,
     unless an earlier one of that user failed.
     """
-    left = list(changes)
-    for change in left:
+    remaining = list(changes)
+    for change in remaining:
         if change.mechanism not in MECHANISM_NUMBERS:
             expected = " or ".join(MECHANISM_NUMBERS)
             raise UserError(f"mechanism {change.mechanism!r}: expected {expected}")
     outcomes: Outcomes[str, None] = Outcomes()
-    while left:
-        some = {change.user: change for change in reversed(left)}  # the first of each user
+    while remaining:
+        some = {change.user: change for change in reversed(remaining)}  # the first of each user
         outcomes.update(await _alter(session, list(some.values())))
-        left = [
+        remaining = [
             change
-            for change in left
+            for change in remaining
             if change is not some[change.user] and not isinstance(outcomes[change.user], Exception)
         ]
     return outcomes

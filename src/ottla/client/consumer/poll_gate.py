@@ -16,7 +16,7 @@ Work: TypeAlias = Callable[[], Awaitable[None]]
 
 class PollCall(NamedTuple):
     work: Work
-    done: asyncio.Future[None]
+    future: asyncio.Future[None]
 
 
 class PollGate:
@@ -33,10 +33,10 @@ class PollGate:
 
     async def call(self, work: Work) -> None:
         """Have a poll run `work`, and wait until it has."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(PollCall(work, done))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(PollCall(work, future))
         self._wake_poll()
-        await done
+        await future
 
     def fail(self, error: Exception) -> None:
         """Make the next poll raise `error`."""
@@ -47,7 +47,7 @@ class PollGate:
         """Inside a poll: run the submitted work, then raise the first failure."""
         while self._waiting:
             call = self._waiting.popleft()
-            if call.done.done():  # the submitter was cancelled
+            if call.future.done():  # the submitter was cancelled
                 continue
             try:
                 await call.work()
@@ -56,7 +56,7 @@ class PollGate:
                 raise
             except Exception as error:  # of the user's listener: raised by the poll
                 self._failures.append(error)
-            if not call.done.done():
-                call.done.set_result(None)
+            if not call.future.done():
+                call.future.set_result(None)
         if self._failures:
             raise self._failures.popleft()

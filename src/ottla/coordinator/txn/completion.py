@@ -94,7 +94,7 @@ class Unfinished(NamedTuple):
     """A decided transaction, and the partitions that have no marker of it yet."""
 
     decision: Transaction
-    left: Codes
+    remaining: Codes
     """With the last error of each; `none` if it was not attempted."""
 
 
@@ -147,12 +147,12 @@ class TransactionCompletion:
                 except Exception:  # of one reply: the transaction and other waiters continue
                     log.exception("transactional id %s: replying to a client failed", id)
 
-    def when_completed(self, id: str, within_ms: int, done: Callable[[], object]) -> None:
-        """Call `done` once its decided transaction is completed, at most `within_ms` later."""
+    def when_completed(self, id: str, within_ms: int, on_done: Callable[[], object]) -> None:
+        """Call `on_done` once its decided transaction is completed, at most `within_ms` later."""
         if self._closed:
-            done()
+            on_done()
             return
-        wait = Call(done)
+        wait = Call(on_done)
         self._awaited.setdefault(id, []).append(wait)
         self._timers.add(wait, within_ms)
 
@@ -205,7 +205,7 @@ class TransactionCompletion:
             del self._under_way[id]
             return
         todo = Unfinished(txn, missing_markers(codes))
-        if todo.left:
+        if todo.remaining:
             _log_missing(todo, 1)
         else:
             try:
@@ -273,7 +273,7 @@ class TransactionCompletion:
             return None
         if todo is None or todo.decision is not txn:
             todo = _untried(txn)
-        codes = await self._write_markers(txn, todo.left, self._owned(id).epoch)
+        codes = await self._write_markers(txn, todo.remaining, self._owned(id).epoch)
         missing = missing_markers(codes)
         if missing:
             missing = missing_markers(missing, await self._find_deleted(missing))
@@ -307,15 +307,15 @@ def _log_failure(id: str, error: Exception, failures: int) -> None:
 
 
 def _log_missing(todo: Unfinished, failures: int) -> None:
-    if not is_logged(failures) or not todo.left:
+    if not is_logged(failures) or not todo.remaining:
         return
-    partition, code = next(iter(todo.left.items()))
+    partition, code = next(iter(todo.remaining.items()))
     log.log(
         logging.WARNING if failures >= MANY_FAILURES else logging.INFO,
         "transactional id %s: %d partitions without a transaction marker after %d attempts, "
         "among them %s: %s; retrying",
         todo.decision.id,
-        len(todo.left),
+        len(todo.remaining),
         failures,
         partition,
         code.name,

@@ -141,15 +141,15 @@ def _codes(marker: RemoteMarker, results: Mapping[TopicPartition, ErrorCode]) ->
 class _Results:
     """The results of several writes, combined when the last is there."""
 
-    __slots__ = ("_codes", "_left", "all_written")
+    __slots__ = ("_codes", "_markers_left", "all_written")
 
-    def __init__(self, left: int) -> None:
+    def __init__(self, markers_left: int) -> None:
         self._codes: dict[TopicPartition, ErrorCode] = {}
-        self._left = left
+        self._markers_left = markers_left
         self.all_written: DeferredReply[Codes] = DeferredReply()
 
     def add(self, codes: Codes) -> None:
         self._codes.update(codes)
-        self._left -= 1
-        if not self._left:
+        self._markers_left -= 1
+        if not self._markers_left:
             self.all_written.settle(self._codes)

@@ -140,17 +140,17 @@ class MarkerAppender:
 class _Writing:
     """The markers of one transaction being written: the results, and how many are outstanding."""
 
-    __slots__ = ("_codes", "_left", "all_written")
+    __slots__ = ("_codes", "_markers_left", "all_written")
 
-    def __init__(self, codes: dict[TopicPartition, ErrorCode], left: int) -> None:
+    def __init__(self, codes: dict[TopicPartition, ErrorCode], markers_left: int) -> None:
         self._codes = codes
-        self._left = left
+        self._markers_left = markers_left
         self.all_written: DeferredReply[Codes] = DeferredReply()
-        if not left:
+        if not markers_left:
             self.all_written.settle(codes)
 
     def add_result(self, key: TopicPartition, code: ErrorCode) -> None:
         self._codes[key] = code
-        self._left -= 1
-        if not self._left:
+        self._markers_left -= 1
+        if not self._markers_left:
             self.all_written.settle(self._codes)

@@ -103,20 +103,20 @@ class RemoteCoordinators:
         )
 
     def ask(
-        self, state_partition: int, check: PartitionCheck, done: Callable[[ErrorCode], object]
+        self, state_partition: int, check: PartitionCheck, on_done: Callable[[ErrorCode], object]
     ) -> None:
         """Ask the leader of this partition of `__transaction_state`.
 
-        `done` is called once, with the coordinator's error code for the checked partition.
+        `on_done` is called once, with the coordinator's error code for the checked partition.
         """
         state = TopicPartition(TRANSACTION_STATE, state_partition)
         metadata = self._others.metadata.image.partition(state)
         if metadata is None or metadata.leader <= NO_BROKER:
-            done(ErrorCode.coordinator_not_available)
+            on_done(ErrorCode.coordinator_not_available)
         elif metadata.leader == self._broker_id:  # this broker has not loaded the partition yet
-            done(ErrorCode.not_coordinator)
+            on_done(ErrorCode.not_coordinator)
         else:
-            self._queues.put(metadata.leader, check, done)
+            self._queues.put(metadata.leader, check, on_done)
 
     def close(self) -> None:
         self._queues.close()

@@ -149,16 +149,18 @@ class Transactions:
             return refusal.code
         return verify(txn, producer, partition)
 
-    def check_partition(self, check: PartitionCheck, done: Callable[[ErrorCode], object]) -> None:
-        """Call `done` once, with `none` if the partition is in the producer's open transaction.
+    def check_partition(
+        self, check: PartitionCheck, on_done: Callable[[ErrorCode], object]
+    ) -> None:
+        """Call `on_done` once, with `none` if the partition is in the producer's open transaction.
 
         Asks the coordinator of the transactional id, on whichever broker it is.
         """
-        code = self._check_here(check, done)
+        code = self._check_here(check, on_done)
         if code is ErrorCode.not_coordinator:
-            self._check_elsewhere(check, done)
+            self._check_elsewhere(check, on_done)
         elif code is not None:
-            done(code)
+            on_done(code)
 
     async def require_partition(self, check: PartitionCheck) -> None:
         """Return once the partition is in the open transaction; KafkaError if it is not.
@@ -173,9 +175,10 @@ class Transactions:
             raise KafkaError(code)
 
     def _check_here(
-        self, check: PartitionCheck, done: Callable[[ErrorCode], object]
+        self, check: PartitionCheck, on_done: Callable[[ErrorCode], object]
     ) -> ErrorCode | None:
-        """The result if this broker coordinates the id and knows it now; None if `done` gets it."""
+        """The result if this broker coordinates the id and knows it now; else None: `on_done` gets
+        it."""
         id, producer, partition, adds = check
         if not adds:
             return self.verify(id, producer, partition)
@@ -188,16 +191,18 @@ class Transactions:
             return ErrorCode.unknown_server_error
         if commit is None:
             return ErrorCode.none
-        commit.then(done)
+        commit.then(on_done)
         return None
 
-    def _check_elsewhere(self, check: PartitionCheck, done: Callable[[ErrorCode], object]) -> None:
+    def _check_elsewhere(
+        self, check: PartitionCheck, on_done: Callable[[ErrorCode], object]
+    ) -> None:
         guards, partition, producer = self._remote.guards, check.partition, check.producer.id
         guard = guards.open(partition, producer)
 
         def on_reply(code: ErrorCode) -> None:
             guards.close(partition, producer, guard)
-            done(guard.result(check, code))
+            on_done(guard.result(check, code))
 
         self._remote.ask(self._runtime.partition_of(check.id), check, on_reply)
 
@@ -217,33 +222,33 @@ class Transactions:
         self,
         id: str,
         request: EndRequest,
-        done: Callable[[Ended], object],
+        on_done: Callable[[Ended], object],
         fresh: ProducerId | None = None,
     ) -> None:
-        """Call `done` once, when the reply may be sent; NeedsProducerId if `fresh` is needed."""
+        """Call `on_done` once, when the reply may be sent; NeedsProducerId if `fresh` is needed."""
         _check(id)
         client, commit = self._runtime.submit(
             id, lambda shard, now: shard.end(id, request, fresh, now)
         )
         if commit is None:
-            self._decided(id, Ended(ErrorCode.none, client), done)
+            self._decided(id, Ended(ErrorCode.none, client), on_done)
         else:
-            commit.then(lambda code: self._decided(id, Ended(code, client), done))
+            commit.then(lambda code: self._decided(id, Ended(code, client), on_done))
 
-    def _decided(self, id: str, ended: Ended, done: Callable[[Ended], object]) -> None:
+    def _decided(self, id: str, ended: Ended, on_done: Callable[[Ended], object]) -> None:
         """The decision is committed, or has failed: reply, or wait for the markers first."""
         if ended.code is not ErrorCode.none:
-            done(Ended(ended.code))
+            on_done(Ended(ended.code))
             return
         try:
             txn = self._runtime.owned(id).shard.get(id)
         except KafkaError as refusal:
-            done(Ended(refusal.code))
+            on_done(Ended(refusal.code))
             return
         if txn is not None and txn.state in DECIDED:
-            self._completion.when_completed(id, ANSWER_WITHIN_MS, lambda: done(ended))
+            self._completion.when_completed(id, ANSWER_WITHIN_MS, lambda: on_done(ended))
         else:
-            done(ended)
+            on_done(ended)
 
     async def describe(self, id: str) -> Transaction:
         _check(id)

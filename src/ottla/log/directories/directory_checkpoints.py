@@ -111,17 +111,20 @@ class DirectoryCheckpoints:
 
     def _collect(self, name: str, value: Callable[[Log], Offset | None]) -> Steps:
         # Not in pairs: thirty thousand new objects cost thirty milliseconds of garbage collection.
-        partitions, taken = list(self._directories.logs), list(self._directories.logs.values())
+        partitions, hosted_logs = (
+            list(self._directories.logs),
+            list(self._directories.logs.values()),
+        )
         offsets: dict[int, dict[TopicPartition, Offset]] = {
             id(directory): {} for directory in self._directories.online
         }
         for number, partition in enumerate(partitions):
-            self._take(offsets, partition, taken[number], value)
+            self._take(offsets, partition, hosted_logs[number], value)
             if number % LOGS_IN_A_STEP == LOGS_IN_A_STEP - 1:
                 yield
         # Logs may have been removed, moved, or made anew meanwhile.
         logs = self._directories.logs
-        for partition, hosted in zip(partitions, taken, strict=True):
+        for partition, hosted in zip(partitions, hosted_logs, strict=True):
             if logs.get(partition) is hosted:
                 continue
             offsets.get(id(hosted.directory), {}).pop(partition, None)

@@ -71,16 +71,16 @@ def inspect(path: Path, disk: Disk) -> DirectoryContents:
     leftovers: dict[str, str] = {}
     producer_ids = [-1]
     for name in disk.list(path):
-        named = parse(name)
-        if named is None:
+        parsed = parse(name)
+        if parsed is None:
             continue
-        if named.partition == CLUSTER_METADATA:
+        if parsed.partition == CLUSTER_METADATA:
             leftovers[name] = "the metadata of a KRaft cluster"
-        elif named.kind is not DirectoryKind.CURRENT:
-            leftovers[name] = f"a directory that ends in {named.kind.value}"
+        elif parsed.kind is not DirectoryKind.CURRENT:
+            leftovers[name] = f"a directory that ends in {parsed.kind.value}"
         else:
-            found_partition = _partition(disk, path / name, named.partition)
-            start = starts.get(named.partition, found_partition.start_offset)
+            found_partition = _partition(disk, path / name, parsed.partition)
+            start = starts.get(parsed.partition, found_partition.start_offset)
             partitions.append(
                 found_partition._replace(start_offset=max(start, found_partition.start_offset))
             )

@@ -23,7 +23,7 @@ from ottla.log.directories.directory import LogDirectory
 from ottla.log.directories.directory_checkpoints import DirectoryCheckpoints
 from ottla.log.directories.meta_properties import Identity, MetaProperties, common_identity
 from ottla.log.directories.names import DirectoryKind, name_of
-from ottla.log.files import Disk, OutOfDescriptors
+from ottla.log.files import Disk, OutOfResources
 from ottla.log.log import Log
 from ottla.log.recovery import log_loader
 from ottla.log.recovery.log_loader import LogLocation
@@ -69,6 +69,10 @@ class PendingRemovals:
             DirectoryRemoval(WallMs(self._clock.wall_ms() + delay_ms), directory, path)
         )
 
+    def retry(self, removal: DirectoryRemoval) -> None:
+        """It could not be removed for a passing reason: it is due again."""
+        self._waiting.append(removal)
+
     def due(self) -> list[DirectoryRemoval]:
         """The removals that are due now; the caller runs them."""
         now_ms = self._clock.wall_ms()
@@ -86,6 +90,7 @@ class LogDirectories:
         self.futures: dict[TopicPartition, HostedLog] = {}  # copies being moved to a directory
         self.preferred: dict[TopicPartition, LogDirectory] = {}  # for partitions not created yet
         self.quarantined: dict[TopicPartition, LogDirectory] = {}  # corrupt logs, not in `logs`
+        self.unfinished: dict[TopicPartition, LogDirectory] = {}  # created in part, not in `logs`
         self.checkpoints = DirectoryCheckpoints(self)
         self.removals = PendingRemovals(clock)
         self.on_failure: Callable[[LogDirectory, list[TopicPartition]], None] | None = None
@@ -164,19 +169,37 @@ class LogDirectories:
         return any(partition in directory.lost_logs for directory in self.all)
 
     def create(self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig) -> Log:
-        """A new partition: in its preferred directory, else in the one with the fewest."""
+        """A new partition: in its preferred directory, else in the one with the fewest.
+
+        After `OutOfResources` the next attempt is made in the same directory: part of it is there.
+        """
         assert partition not in self.logs, f"{partition} already exists"
         directory = self.preferred.pop(partition, None)
         if directory is None or not directory.online:
             directory = self._emptiest()
+        self.unfinished[partition] = self.preferred[partition] = directory
         with self.guard(directory, reraise=True):
             for each in self.online:
                 each.lost_logs.pop(partition, None)
             self.checkpoints.forget(partition, directory)
             path = directory.path / str(partition)
             log = log_loader.create(partition, path, config, self.place, topic_id)
+        del self.unfinished[partition], self.preferred[partition]
         self.logs[partition] = HostedLog(log, directory)
         return log
+
+    def discard_unfinished(self, partition: TopicPartition) -> None:
+        """Schedule the removal of what there is of a partition that could not be created."""
+        directory = self.unfinished.get(partition)
+        if directory is None or not directory.online:
+            return
+        path = directory.path / name_of(partition, DirectoryKind.DELETED, self.unique())
+        with self.guard(directory, reraise=True):
+            if directory.disk.exists(directory.path / str(partition)):
+                directory.disk.rename(directory.path / str(partition), path)
+                self.removals.add(directory, path, delay_ms=0)
+        del self.unfinished[partition]
+        self.preferred.pop(partition, None)
 
     def delete(self, partition: TopicPartition) -> list[LogDirectory]:
         """Rename the partition's directory; it is removed after `file.delete.delay.ms`.
@@ -185,10 +208,12 @@ class LogDirectories:
         sync covers many partitions.
         """
         touched: list[LogDirectory] = []
-        for hosted in (self.logs.pop(partition, None), self.futures.pop(partition, None)):
+        for logs in (self.logs, self.futures):
+            hosted = logs.get(partition)
             if hosted is not None:
                 with self.guard(hosted.directory, reraise=True):
                     self.discard(hosted, durably=False)
+                del logs[partition]  # only now: what could not be renamed is still there
                 touched.append(hosted.directory)
         return touched
 
@@ -214,7 +239,7 @@ class LogDirectories:
     ) -> Iterator[None]:
         """An OSError in the block takes this directory offline, and nothing else.
 
-        `OutOfDescriptors` does not: at the start it is raised, for the directory is not in use yet.
+        `OutOfResources` does not: at the start it is raised, for the directory is not in use yet.
         """
         try:
             yield
@@ -224,7 +249,7 @@ class LogDirectories:
                 raise
 
     def _fail(self, directory: LogDirectory, error: OSError) -> list[TopicPartition]:
-        if isinstance(error, OutOfDescriptors):
+        if isinstance(error, OutOfResources):
             self._report(error)
             return []
         directory.failure = _reason(directory, error)
@@ -241,7 +266,7 @@ class LogDirectories:
             self.on_failure(directory, lost)
         return lost
 
-    def _report(self, error: OutOfDescriptors) -> None:
+    def _report(self, error: OutOfResources) -> None:
         """Log it, once in a while: it may concern every request."""
         now_ms = self._clock.mono_ms()
         if self._reported_ms is None or now_ms - self._reported_ms >= REPORT_EVERY_MS:
@@ -279,13 +304,16 @@ def rename_log_dir(
 
 def rename_to_stray(directories: LogDirectories, partition: TopicPartition) -> Path:
     """Serve a partition's log no more; its directory stays for the operator. Returns the path."""
-    hosted = directories.logs.pop(partition)
-    future = directories.futures.pop(partition, None)
+    hosted = directories.logs[partition]
+    future = directories.futures.get(partition)
     if future is not None:
         with directories.guard(future.directory, reraise=True):
             directories.discard(future)
+        del directories.futures[partition]
     with directories.guard(hosted.directory, reraise=True):
-        return rename_log_dir(hosted, DirectoryKind.STRAY, directories.unique())
+        path = rename_log_dir(hosted, DirectoryKind.STRAY, directories.unique())
+    del directories.logs[partition]
+    return path
 
 
 def remove_quarantined(
@@ -293,15 +321,16 @@ def remove_quarantined(
 ) -> Path:
     """Give a corrupt log's directory the name of another kind, so that a new one can take its
     place, in the same log directory. Returns the new path."""
-    directory = directories.quarantined.pop(partition)
+    directory = directories.quarantined[partition]
     path = directory.path / name_of(partition, kind, directories.unique())
     with directories.guard(directory, reraise=True):
         directory.disk.rename(directory.path / str(partition), path)
+        del directories.quarantined[partition]
+        if kind is DirectoryKind.DELETED:
+            directories.removals.add(directory, path, delay_ms=0)
+        else:
+            directories.preferred[partition] = directory
         directory.disk.sync_dir(directory.path)
-    if kind is DirectoryKind.DELETED:
-        directories.removals.add(directory, path, delay_ms=0)
-    else:
-        directories.preferred[partition] = directory
     return path
 
 

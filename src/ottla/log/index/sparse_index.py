@@ -19,7 +19,7 @@ from pathlib import Path
 from struct import Struct
 from typing import ClassVar, Final, NamedTuple
 
-from ottla.log.files import Disk, File, OutOfDescriptors
+from ottla.log.files import Disk, File, OutOfResources
 
 WARM_BYTES: Final = 8_192
 
@@ -86,7 +86,7 @@ class SparseIndex:
         if len(self._keys) * self.ENTRY.size >= 2 * WARM_BYTES:
             try:
                 self.write()
-            except OutOfDescriptors:
+            except OutOfResources:
                 return  # its batch is in the log: the next entry tries it again
             keep = WARM_BYTES // self.ENTRY.size
             self._start += len(self._keys) - keep

@@ -120,14 +120,14 @@ class StartupScan:
         place, clean = self._directories.place, directory.was_stopped_cleanly
         recovery_points = directory.offsets(RECOVERY_POINTS)
         starts = directory.offsets(START_OFFSETS)
-        for name, named in directory.partitions().items():
-            partition, path = named.partition, directory.path / name
-            if named.kind is DirectoryKind.DELETED:
+        for name, parsed in directory.partitions().items():
+            partition, path = parsed.partition, directory.path / name
+            if parsed.kind is DirectoryKind.DELETED:
                 self._directories.removals.add(directory, path, delay_ms=0)
                 continue
             checkpointed = CheckpointedState(
                 clean, recovery_points.get(partition, 0), starts.get(partition, 0)
             )
-            if named.kind is DirectoryKind.FUTURE:  # the checkpoints are of the current log
+            if parsed.kind is DirectoryKind.FUTURE:  # the checkpoints are of the current log
                 checkpointed = CheckpointedState(clean)
-            yield PendingLog(partition, named.kind, directory, path, place, checkpointed)
+            yield PendingLog(partition, parsed.kind, directory, path, place, checkpointed)

@@ -31,8 +31,15 @@ class TlsSender:
     """A `Transport` that encrypts, over another that sends."""
 
     __slots__ = (
-        "_callback", "_closed", "_encrypted", "_held", "_lower", "_outgoing", "_slice_bytes",
-        "_tls", "_transport",
+        "_callback",
+        "_ciphertext",
+        "_closed",
+        "_encrypted",
+        "_lower",
+        "_outgoing",
+        "_slice_bytes",
+        "_tls",
+        "_transport",
     )  # fmt: skip
 
     def __init__(
@@ -42,7 +49,7 @@ class TlsSender:
         self._outgoing = outgoing
         self._lower = lower
         self._transport = transport
-        self._held = memoryview(b"")  # ciphertext that waits for the socket
+        self._ciphertext = memoryview(b"")  # ciphertext that waits for the socket
         self._encrypted = 0  # bytes of plaintext in it that were not reported as taken
         self._slice_bytes = SLICE_FIRST_BYTES
         self._callback: Callable[[], None] | None = None
@@ -54,7 +61,7 @@ class TlsSender:
 
     @property
     def held_bytes(self) -> int:
-        return len(self._held)
+        return len(self._ciphertext)
 
     def write(self, data: Bytes) -> int:
         return self.write_all((data,), more=False)
@@ -90,7 +97,7 @@ class TlsSender:
     def flush(self) -> None:
         """Send what the TLS layer itself has to say: handshakes, key updates, alerts."""
         if self._outgoing.pending and not self._closed:
-            self._held = memoryview(bytes(self._held) + self._outgoing.read())
+            self._ciphertext = memoryview(bytes(self._ciphertext) + self._outgoing.read())
             self._push()
             self._watch()
 
@@ -103,8 +110,8 @@ class TlsSender:
         if self._tls is not None:
             with suppress(ssl.SSLError, ValueError):
                 self._tls.unwrap()
-        rest = bytes(self._held) + self._outgoing.read()
-        self._held = memoryview(b"")
+        rest = bytes(self._ciphertext) + self._outgoing.read()
+        self._ciphertext = memoryview(b"")
         self._lower.close()
         if rest and not self._transport.is_closing():
             self._transport.write(rest)
@@ -113,9 +120,9 @@ class TlsSender:
         """Send what is held. How much plaintext has left with it; None: go on with more."""
         if self._closed:
             return 0
-        if self._held:
+        if self._ciphertext:
             self._push()
-            if self._held:
+            if self._ciphertext:
                 return 0
         if self._encrypted:
             taken, self._encrypted = self._encrypted, 0
@@ -130,9 +137,9 @@ class TlsSender:
                 size += tls.write(data)
         except ssl.SSLError as error:
             raise ConnectionError(f"cannot encrypt: {error.reason}") from None
-        self._held = memoryview(self._outgoing.read())
+        self._ciphertext = memoryview(self._outgoing.read())
         self._push()
-        if not self._held:
+        if not self._ciphertext:
             if size == self._slice_bytes:
                 self._slice_bytes = min(2 * size, SLICE_MAX_BYTES)
             return size
@@ -141,14 +148,14 @@ class TlsSender:
         return 0
 
     def _push(self) -> None:
-        while self._held:
-            taken = self._lower.write(self._held)
+        while self._ciphertext:
+            taken = self._lower.write(self._ciphertext)
             if not taken:
                 return
-            self._held = self._held[taken:]
+            self._ciphertext = self._ciphertext[taken:]
 
     def _watch(self) -> None:
-        wanted = bool(self._held) or self._callback is not None
+        wanted = bool(self._ciphertext) or self._callback is not None
         self._lower.call_when_writable(self._on_writable if wanted else None)
 
     def _on_writable(self) -> None:

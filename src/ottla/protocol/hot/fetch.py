@@ -92,19 +92,19 @@ def fetch_reply_in_slices(
     """As `fetch_reply`, for thousands of partitions; yields between slices."""
     flexible = call.flexible
     parts = _head(call, 0, ErrorCode.none, session_id, len(topics))
-    left = SLICE
+    slice_left = SLICE
     for topic, partitions in topics:
         out = _last(parts)
         out += topic_bytes(topic, flexible)
         put_count(out, len(partitions), flexible)
         start = 0
         while start < len(partitions):
-            some = partitions[start : start + left]
+            some = partitions[start : start + slice_left]
             _put_partitions(parts, some, call.version, flexible)
-            start += left
-            left -= len(some)
-            if not left:
-                left = SLICE
+            start += slice_left
+            slice_left -= len(some)
+            if not slice_left:
+                slice_left = SLICE
                 yield
         if flexible:
             _last(parts).append(0)

@@ -68,8 +68,8 @@ def _plain(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequest
     transactional_id, position = _plain_string(frame, call.body_at)
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position)
     position += 10
-    left = max_partitions - topic_count
-    if left < 0 or topic_count < 0:
+    partitions_left = max_partitions - topic_count
+    if partitions_left < 0 or topic_count < 0:
         raise _bad_length(topic_count)
     topics: list[ProduceTopic] = []
     for _ in range(topic_count):
@@ -78,8 +78,8 @@ def _plain(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequest
             raise Disconnect("topic name is null")
         (count,) = INT32.unpack_from(frame, position)
         position += 4
-        left -= count
-        if left < 0 or count < 0:
+        partitions_left -= count
+        if partitions_left < 0 or count < 0:
             raise _bad_length(count)
         partitions: list[ProducePartition] = []
         for _ in range(count):
@@ -126,8 +126,8 @@ def _flexible(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequ
     position += 7
     if count > 0x7F:
         count, position = read_uvarint(frame, position - 1)
-    left, tags = max_partitions - count, MAX_TAGS
-    if left < 0 or not count:
+    partitions_left, tags = max_partitions - count, MAX_TAGS
+    if partitions_left < 0 or not count:
         raise _bad_length(count - 1)
     topics: list[ProduceTopic] = []
     for _ in range(count - 1):
@@ -142,8 +142,8 @@ def _flexible(call: Call, frame: memoryview, max_partitions: int) -> ProduceRequ
         position += 1
         if count > 0x7F:
             count, position = read_uvarint(frame, position - 1)
-        left -= count
-        if left < 0 or not count:
+        partitions_left -= count
+        if partitions_left < 0 or not count:
             raise _bad_length(count - 1)
         partitions, position, tags = _flexible_partitions(frame, position, count - 1, tags)
         topics.append((name, topic_id, partitions))

@@ -45,7 +45,9 @@ class Reads(Protocol):
 
     def call_soon(self, callback: Callable[[], object]) -> None: ...
 
-    def answer(self, requests: list[PartitionFetch], options: FetchOptions, done: Done) -> None: ...
+    def answer(
+        self, requests: list[PartitionFetch], options: FetchOptions, on_done: Done
+    ) -> None: ...
 
 
 class FollowerWaits:
@@ -76,22 +78,22 @@ class FollowerWaits:
 class DelayedFetch(Delayed):
     """A fetch that found too little; what it gets is read when it ends."""
 
-    __slots__ = ("_done", "_options", "_reads", "_requests")
+    __slots__ = ("_on_done", "_options", "_reads", "_requests")
 
     def __init__(
-        self, reads: Reads, requests: list[PartitionFetch], options: FetchOptions, done: Done
+        self, reads: Reads, requests: list[PartitionFetch], options: FetchOptions, on_done: Done
     ) -> None:
         super().__init__(options.max_wait_ms)
         self._reads = reads
         self._requests = requests
         self._options = options
-        self._done = done
+        self._on_done = on_done
 
     def try_complete(self) -> bool:
         return self._reads.is_ready(self._requests, self._options) and self.force_complete()
 
     def on_complete(self) -> None:
-        self._reads.answer(self._requests, self._options, self._done)
+        self._reads.answer(self._requests, self._options, self._on_done)
         self._release()
 
     def forget(self) -> None:
@@ -105,7 +107,7 @@ class DelayedFetch(Delayed):
         cycle of a hundred objects a fetch for the collector: 2 ms, three times a second. One that
         has waited for long is old to the collector, which seldom looks at what is old.
         """
-        del self._done, self._requests
+        del self._on_done, self._requests
 
 
 class DelayedFollowerFetch(DelayedFetch):
@@ -119,9 +121,9 @@ class DelayedFollowerFetch(DelayedFetch):
     __slots__ = ("_changes", "_completing", "_hastened")
 
     def __init__(
-        self, reads: Reads, changes: SessionChanges, options: FetchOptions, done: Done
+        self, reads: Reads, changes: SessionChanges, options: FetchOptions, on_done: Done
     ) -> None:
-        super().__init__(reads, [], options, done)
+        super().__init__(reads, [], options, on_done)
         self._changes = changes
         self._completing = False
         self._hastened = False

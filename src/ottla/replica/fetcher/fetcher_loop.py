@@ -185,7 +185,7 @@ class FetcherLoop:
             self.remove(followed.key)
             return
         hosted_log = partition.log
-        followed.asked = hosted_log.end_offset
+        followed.requested_offset = hosted_log.end_offset
         self._session.set(
             followed.key,
             FetchPosition(
@@ -267,7 +267,7 @@ class FetcherLoop:
         pause_ms = followed.pause_ms(code, self._settings().backoff_ms)
         retry_at_ms = MonoMs(self._clock.mono_ms() + pause_ms)
         decision = on_reply(
-            followed.asked, _state(partition), code, response.diverging, retry_at_ms
+            followed.requested_offset, _state(partition), code, response.diverging, retry_at_ms
         )
         match decision:
             case Append():
@@ -440,17 +440,17 @@ class FetcherLoop:
     async def _truncate_one(self, partition: HostedPartition, decision: Truncate | Restart) -> None:
         steps = truncation_steps if isinstance(decision, Truncate) else restart_steps
         syncs: Iterator[Sync] = steps(partition.log, decision.offset)
-        partition.truncating = done = asyncio.get_running_loop().create_future()
+        partition.truncating = finished = asyncio.get_running_loop().create_future()
         try:
             for sync in syncs:
                 await self._hosted.environment.thread_pool.run(sync)
         except FAULTS as fault:
             if self._hosted.find(partition.key) is partition:
-                self._hosted.fail(partition, fault)
-                self._hosted.mark_offline([partition.key])  # cut in part, whatever the fault
+                cut_from = decision.offset if isinstance(decision, Truncate) else 0
+                self._hosted.fail_truncation(partition, fault, cut_from)
         finally:
             partition.truncating = None
-            done.set_result(None)
+            finished.set_result(None)
         self._hosted.waiting.fetch.check(partition.key)
 
 

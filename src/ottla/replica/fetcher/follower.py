@@ -92,7 +92,6 @@ class FollowedPartition:
     """What a fetcher remembers of one partition; a new leader epoch begins a new one."""
 
     __slots__ = (
-        "asked",
         "corrupt_at",
         "delayed_until_ms",
         "failed",
@@ -100,6 +99,7 @@ class FollowedPartition:
         "lag",
         "leader_epoch",
         "refusals",
+        "requested_offset",
         "topic_id",
     )
 
@@ -107,7 +107,7 @@ class FollowedPartition:
         self.key = key
         self.topic_id = topic_id
         self.leader_epoch = leader_epoch
-        self.asked: Offset | None = None
+        self.requested_offset: Offset | None = None
         """The offset of the request that a reply answers; None while it is not being fetched."""
         self.delayed_until_ms = MonoMs(0)
         self.corrupt_at: Offset | None = None
@@ -122,7 +122,7 @@ class FollowedPartition:
 
     def delay(self, until_ms: MonoMs) -> None:
         self.delayed_until_ms = until_ms
-        self.asked = None
+        self.requested_offset = None
 
     def pause_ms(self, code: ErrorCode, backoff_ms: int) -> int:
         """How long not to fetch it after this answer."""
@@ -140,7 +140,7 @@ class FollowedPartition:
         return repeated
 
     def on_appended(self, end: Offset, leader_high_watermark: Offset) -> None:
-        self.asked = None
+        self.requested_offset = None
         self.corrupt_at = None
         self.failed = False
         self.refusals = 0
@@ -161,7 +161,7 @@ def on_reply(
     diverging: tuple[int, int] | None,
     retry_at_ms: MonoMs,
 ) -> Decision:
-    """What to do with the reply for one partition, which was fetched from `asked` on."""
+    """What to do with the reply for one partition, fetched from `requested_offset` on."""
     if requested_offset is None or requested_offset != log.end:
         return Ignore()
     if code is ErrorCode.offset_out_of_range:

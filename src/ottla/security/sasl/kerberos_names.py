@@ -71,7 +71,7 @@ class Rule(NamedTuple):
         values = [name.realm or "", name.service, *(() if name.host is None else (name.host,))]
         if len(values) - 1 != self.components:
             return None
-        base = _PARAMETER.sub(lambda found: values[int(found[1])], self.format)
+        base = _PARAMETER.sub(lambda match: values[int(match[1])], self.format)
         import re2  # only where rules are set: it takes a while to load
 
         if self.match is not None and re2.fullmatch(self.match, base) is None:
@@ -80,8 +80,8 @@ class Rule(NamedTuple):
             return base
         replaced: str = re2.sub(
             self.pattern,
-            lambda found: _GROUP.sub(
-                lambda group: group[1] or found.group(int(group[2])) or "", self.replacement
+            lambda match: _GROUP.sub(
+                lambda group: group[1] or match.group(int(group[2])) or "", self.replacement
             ),
             base,
             count=0 if self.replaces_all else 1,

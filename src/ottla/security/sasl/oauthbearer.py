@@ -38,17 +38,17 @@ class BearerServer:
         if bearer is None:
             raise LoginFailed("Invalid OAUTHBEARER client first message: 'auth' not specified")
         try:
-            found = self._check(bearer["token"])
+            verified = self._check(bearer["token"])
         except BadToken as error:
             self._refused = LoginFailed(INVALID, str(error))
             return Step(INVALID.encode())
-        if match["id"] and match["id"] != found.user:
+        if match["id"] and match["id"] != verified.user:
             raise LoginFailed(
                 "Authentication failed: Client requested an authorization id that is different "
                 "from the token's principal name",
-                user=found.user,
+                user=verified.user,
             )
-        return Step(b"", found.user, found.expires_ms)
+        return Step(b"", verified.user, verified.expires_ms)
 
 
 class BearerClient:

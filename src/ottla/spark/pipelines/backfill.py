@@ -66,18 +66,22 @@ class Backfill(NamedTuple):
         return self.id or hashlib.sha256(asked.encode()).hexdigest()[:8]
 
 
-def part_of(pipeline: Pipeline, asked: Backfill) -> Pipeline:
+def part_of(pipeline: Pipeline, backfill: Backfill) -> Pipeline:
     """The sinks that take part, under a name and a checkpoint of their own; UserError where one
     cannot."""
-    known = {sink.name: sink for sink in pipeline.sinks}
-    for name in asked.sinks:
-        if name not in known:
-            raise UserError(f"--sink {name}: there is no such sink; expected {', '.join(known)}")
-    sinks = [known[name] for name in asked.sinks or known]
+    named_sinks = {sink.name: sink for sink in pipeline.sinks}
+    for name in backfill.sinks:
+        if name not in named_sinks:
+            raise UserError(
+                f"--sink {name}: there is no such sink; expected {', '.join(named_sinks)}"
+            )
+    sinks = [named_sinks[name] for name in backfill.sinks or named_sinks]
     streams = {source.name for source in pipeline.files if not source.is_table}
     sources = sources_of_views(pipeline)
     for sink in sinks:
-        others = [name for name in known if not isinstance(known[name].target, FilesTarget)]
+        others = [
+            name for name in named_sinks if not isinstance(named_sinks[name].target, FilesTarget)
+        ]
         hint = f"name the others: {' '.join(f'--sink {name}' for name in others)}"
         if isinstance(sink.target, FilesTarget):
             raise UserError(
@@ -89,8 +93,8 @@ def part_of(pipeline: Pipeline, asked: Backfill) -> Pipeline:
     used = {name for sink in sinks for name in sources[sink.source]}
     return replace(
         pipeline,
-        name=f"{pipeline.name}-backfill-{asked.name}",
-        checkpoint=f"{pipeline.checkpoint}/{FOLDER}/{asked.name}",
+        name=f"{pipeline.name}-backfill-{backfill.name}",
+        checkpoint=f"{pipeline.checkpoint}/{FOLDER}/{backfill.name}",
         trigger="once",
         sinks=tuple(sinks),
         sources=tuple(source for source in pipeline.sources if source.name in used),
@@ -123,22 +127,22 @@ def _options(source: Source, range: Range, name: str) -> dict[str, str]:
     }
 
 
-def settle(part: Pipeline, asked: Backfill, *, keep: bool = True) -> dict[str, Range]:
+def settle(part: Pipeline, backfill: Backfill, *, keep: bool = True) -> dict[str, Range]:
     """The offsets of a backfill: those of its first start, or else as the brokers say now."""
     folder = local_folder(part.checkpoint)
     if folder is None:
         raise UserError(f"checkpoint: {part.checkpoint}: a backfill needs a folder on a local disk")
-    kept = _read(folder / FILE, asked)
-    if kept is not None:
-        return kept
-    ranges = {source.name: _range(source, asked) for source in part.sources}
+    recorded = _read(folder / FILE, backfill)
+    if recorded is not None:
+        return recorded
+    ranges = {source.name: _range(source, backfill) for source in part.sources}
     if keep:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / FILE, asked, ranges)
+        _write(folder / FILE, backfill, ranges)
     return ranges
 
 
-def _read(path: Path, asked: Backfill) -> dict[str, Range] | None:
+def _read(path: Path, backfill: Backfill) -> dict[str, Range] | None:
     try:
         fields = json.loads(path.read_text())
     except FileNotFoundError:
@@ -147,9 +151,9 @@ def _read(path: Path, asked: Backfill) -> dict[str, Range] | None:
         raise UserError(
             f"{path}: written by a later version (format {fields['format']}, supported: {FORMAT})"
         )
-    if (fields["from"], fields["to"]) != (asked.begin, asked.end):
+    if (fields["from"], fields["to"]) != (backfill.begin, backfill.end):
         raise UserError(
-            f"--id {asked.name}: this backfill is from {fields['from']} to {fields['to']}; give "
+            f"--id {backfill.name}: this backfill is from {fields['from']} to {fields['to']}; give "
             "another id, or the same --from and --to to go on with it"
         )
     return {

@@ -109,12 +109,12 @@ class DatabaseReader(DataSourceReader):
                 yield conformed(batch, wanted)
 
 
-def conformed(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns that are wanted, in their types; UserError for one that cannot be had."""
     import pyarrow as pa
 
-    made = []
-    for field in wanted:
+    columns = []
+    for field in schema:
         if field.name not in batch.schema.names:
             listing = ", ".join(batch.schema.names)
             raise UserError(f"the query has no column {field.name}; it has {listing}")
@@ -122,10 +122,10 @@ def conformed(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
         if isinstance(column.type, pa.BaseExtensionType):
             column = column.storage
         try:
-            made.append(column.cast(field.type))
+            columns.append(column.cast(field.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise UserError(f"column {field.name}: {error}") from None
-    return pa.RecordBatch.from_arrays(made, names=wanted.names)
+    return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
 def password_of(uri: str) -> str | None:

@@ -112,16 +112,16 @@ def binned(times_ms: Sequence[int], values: Sequence[float]) -> list[Bin]:
 
 
 def _plot(axes: Axes, bins: Sequence[Bin]) -> None:
-    times = [one.at_ms / DAY_MS for one in bins]
+    times = [point.at_ms / DAY_MS for point in bins]
     marker = "o" if len(bins) <= FEW_POINTS else ""
-    axes.plot(times, [one.middle for one in bins], marker=marker, markersize=4, linewidth=1)
-    if any(one.least != one.most for one in bins):
-        least, most = [one.least for one in bins], [one.most for one in bins]
+    axes.plot(times, [point.middle for point in bins], marker=marker, markersize=4, linewidth=1)
+    if any(point.least != point.most for point in bins):
+        least, most = [point.least for point in bins], [point.most for point in bins]
         axes.fill_between(times, least, most, alpha=0.25, linewidth=0)
     if len(bins) == 1:
-        place, told = (times[0], bins[0].middle), f"{bins[0].middle:,.0f}"
-        axes.annotate(told, place, (8, -4), textcoords="offset points")
-    axes.set_ylim(0, max(max(one.most for one in bins) * 1.1, 1))
+        place, label = (times[0], bins[0].middle), f"{bins[0].middle:,.0f}"
+        axes.annotate(label, place, (8, -4), textcoords="offset points")
+    axes.set_ylim(0, max(max(point.most for point in bins) * 1.1, 1))
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.locator_params(axis="y", nbins=4)
     axes.grid(alpha=0.3)

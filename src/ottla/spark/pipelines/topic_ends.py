@@ -31,7 +31,7 @@ class TopicEnds:
         self._clock = clock
         self._connections: dict[tuple[tuple[str, str], ...], Connection] = {}
         self._stack = ExitStack()
-        self._found: dict[str, int] = {}
+        self._end_offsets: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -48,10 +48,10 @@ class TopicEnds:
         for options in self._options:
             try:
                 connection = self._connection(options)
-                self._found |= connection.run(self._ends(connection.session, options))
+                self._end_offsets |= connection.run(self._ends(connection.session, options))
             except (OSError, KafkaError):
                 continue
-        return dict(self._found)
+        return dict(self._end_offsets)
 
     async def _ends(self, session: Session, options: SourceOptions) -> Ends:
         there = await partition_offsets.partitions(session, options.subscription)

@@ -25,10 +25,10 @@ class Chunk:
     """The data of one partition in one fetch response."""
 
     __slots__ = (
-        "_left",
         "_more",
         "_position",
         "_rows",
+        "_undecoded",
         "aborted",
         "data",
         "end",
@@ -47,7 +47,7 @@ class Chunk:
         self.end, self.end_epoch = end_of(data)
         self._rows = RecordRows()
         self._position = 0
-        self._left: tuple[memoryview, Aborted] = (data, aborted)  # to decode
+        self._undecoded: tuple[memoryview, Aborted] = (data, aborted)  # to decode
         self._more = True
 
     @property
@@ -66,10 +66,10 @@ class Chunk:
         return records, self._position == total and not self._more
 
     def _decode(self, reading: ChunkReader) -> None:
-        view, aborted = self._left
+        view, aborted = self._undecoded
         decoded = reading.decoded(self.part, view, aborted)
         self._rows, self._position, self._more = decoded.rows, 0, decoded.more
-        self._left = view[decoded.consumed :], decoded.aborted
+        self._undecoded = view[decoded.consumed :], decoded.aborted
 
 
 class ChunkReader:

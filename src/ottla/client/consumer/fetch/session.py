@@ -46,7 +46,7 @@ class FetchSession:
     def __init__(self) -> None:
         self.id = NO_SESSION
         self.epoch = FULL
-        self._sent: dict[TopicPartition, FetchPosition] = {}
+        self._sent_positions: dict[TopicPartition, FetchPosition] = {}
 
     def next_request(self, positions: Mapping[TopicPartition, FetchPosition]) -> Fields:
         """The fields of a Fetch request about partitions and the session."""
@@ -54,14 +54,16 @@ class FetchSession:
             changed, forgotten = dict(positions), {}
         else:
             changed = {
-                tp: position for tp, position in positions.items() if self._sent.get(tp) != position
+                tp: position
+                for tp, position in positions.items()
+                if self._sent_positions.get(tp) != position
             }
             forgotten = {
                 tp: sent
-                for tp, sent in self._sent.items()
+                for tp, sent in self._sent_positions.items()
                 if tp not in positions or positions[tp].topic_id != sent.topic_id
             }
-        self._sent = dict(positions)
+        self._sent_positions = dict(positions)
         return {
             "session_id": self.id,
             "session_epoch": self.epoch,

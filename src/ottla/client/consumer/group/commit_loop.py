@@ -130,7 +130,7 @@ class CommitLoop:
             self.commits += 1
             self._on_committed(offsets)
             for commit in commits:
-                commit.done(None)
+                commit.on_done(None)
             return
         if reaction is ErrorReaction.FIND_COORDINATOR:
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)

@@ -28,7 +28,7 @@ class Commit:
     """Offsets to commit, and the callback for the outcome."""
 
     offsets: Positions
-    done: Done
+    on_done: Done
     is_retried: bool
     """It is retried after a retriable error; otherwise it fails, and a newer commit may succeed."""
     failures: int = 0
@@ -62,12 +62,12 @@ class CommitQueue:
                 self._waiting.appendleft(commit)
         for commit in commits:
             if not (commit.is_retried and retriable):
-                commit.done(error)
+                commit.on_done(error)
 
     def give_up(self, error: Exception) -> None:
         """Fail all queued commits."""
         while self._waiting:
-            self._waiting.popleft().done(error)
+            self._waiting.popleft().on_done(error)
 
 
 def merge_offsets(commits: Sequence[Commit]) -> dict[TopicPartition, OffsetAndMetadata]:

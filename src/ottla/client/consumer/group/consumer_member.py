@@ -58,7 +58,7 @@ class ConsumerProtocolMember:
         self.interval_ms = 0
         self.target: Mapping[UUID, tuple[int, ...]] | None = None
         """The target assignment from the coordinator; None before the first one."""
-        self._sent: dict[str, object] = {}
+        self._sent_fields: dict[str, object] = {}
 
     @property
     def is_member(self) -> bool:
@@ -85,12 +85,12 @@ class ConsumerProtocolMember:
         }
         if self.is_member:
             fields = {
-                name: value if self._sent.get(name) != value else UNCHANGED.get(name, value)
+                name: value if self._sent_fields.get(name) != value else UNCHANGED.get(name, value)
                 for name, value in current.items()
             }
         else:
             fields = dict(current)
-        self._sent = current
+        self._sent_fields = current
         return {
             "group_id": terms.group_id,
             "member_id": self.member_id,
@@ -115,7 +115,7 @@ class ConsumerProtocolMember:
                 # The next heartbeat lists this member's partitions even if they are unchanged: it
                 # may never have taken a partition that it now has to revoke, and the coordinator
                 # assigns it to no other member before it is told so.
-                self._sent.pop("topic_partitions", None)
+                self._sent_fields.pop("topic_partitions", None)
         elif reaction in (ErrorReaction.JOIN_ANEW, ErrorReaction.GIVE_UP):
             self.forget()
         else:
@@ -124,7 +124,7 @@ class ConsumerProtocolMember:
 
     def on_no_response(self) -> None:
         """A heartbeat may not have arrived: send all fields again."""
-        self._sent = {}
+        self._sent_fields = {}
 
     def forget(self) -> None:
         """Fenced, or left: its partitions are lost; it joins again under the same id."""
@@ -132,7 +132,7 @@ class ConsumerProtocolMember:
             self.lost = True
         self.epoch = JOIN_EPOCH
         self.target = None
-        self._sent = {}
+        self._sent_fields = {}
 
     def leave(self) -> Fields | None:
         """The fields of the last heartbeat; a static member announces that it will return."""

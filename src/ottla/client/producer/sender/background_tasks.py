@@ -24,7 +24,7 @@ class BackgroundTasks:
     def __init__(self, clock: Clock, backoff: Backoff, done: Callable[[], object]) -> None:
         self._clock = clock
         self._backoff = backoff
-        self._done = done
+        self._on_done = done
         self._tasks: asyncio.TaskGroup | None = None
         self._busy: dict[Hashable, asyncio.Task[None]] = {}
         self._failures: dict[Hashable, tuple[int, MonoMs]] = {}
@@ -73,4 +73,4 @@ class BackgroundTasks:
             self._failures.pop(name, None)
         finally:
             self._busy.pop(name, None)
-            self._done()
+            self._on_done()

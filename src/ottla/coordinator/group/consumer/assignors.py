@@ -54,16 +54,16 @@ def assign_uniform(
         for index in range(partitions[topic_id])
     ]
     numbers = {part: number for number, part in enumerate(parts)}
-    had = {
+    targets = {
         member_id: {numbers[part] for part in members[member_id].target if part in numbers}
         for member_id in sorted(members)
     }
     spans = _spans([partitions[topic_id] for topic_id in topics])
     readers = [
-        [member_id for member_id in had if topic_id in members[member_id].topics]
+        [member_id for member_id in targets if topic_id in members[member_id].topics]
         for topic_id in topics
     ]
-    shares = _retained(had, spans, readers)
+    shares = _retained(targets, spans, readers)
     free = sorted(set(range(len(parts))).difference(*shares.values()))
     if all(len(names) == len(members) for names in readers):
         _level(shares, free)
@@ -73,7 +73,7 @@ def assign_uniform(
     return {
         # The identical set where nothing moved: most members keep theirs.
         member_id: member.target
-        if shares[member_id] == had[member_id] and len(member.target) == len(had[member_id])
+        if shares[member_id] == targets[member_id] and len(member.target) == len(targets[member_id])
         else frozenset(parts[number] for number in shares[member_id])
         for member_id, member in members.items()
     }
@@ -153,18 +153,20 @@ class Balancing:
     def __init__(self, shares: Shares, topics: Sequence[int], readers: Sequence[list[str]]) -> None:
         self._shares = shares
         self._readers = readers
-        self._held: dict[str, dict[int, list[int]]] = {member_id: {} for member_id in shares}
+        self._parts_by_topic: dict[str, dict[int, list[int]]] = {
+            member_id: {} for member_id in shares
+        }
         for member_id, share in shares.items():
             for number in sorted(share):
-                self._held[member_id].setdefault(topics[number], []).append(number)
-        self._done: set[str] = set()
+                self._parts_by_topic[member_id].setdefault(topics[number], []).append(number)
+        self._exhausted: set[str] = set()
 
     def run(self) -> None:
         heap = [(-len(share), member_id) for member_id, share in self._shares.items()]
         heapify(heap)
         while heap:
             size, start = heappop(heap)
-            if start in self._done or len(self._shares[start]) != -size:
+            if start in self._exhausted or len(self._shares[start]) != -size:
                 continue
             end = self._pass_on(start)
             if end is not None:
@@ -177,9 +179,9 @@ class Balancing:
         visited, queue = {start}, deque([start])
         while queue:
             giver = queue.popleft()
-            for topic in self._held[giver]:
+            for topic in self._parts_by_topic[giver]:
                 for taker in self._readers[topic]:
-                    if taker in visited or taker in self._done:
+                    if taker in visited or taker in self._exhausted:
                         continue
                     visited.add(taker)
                     origins[taker] = giver, topic
@@ -187,17 +189,17 @@ class Balancing:
                         self._move(start, taker, origins)
                         return taker
                     queue.append(taker)
-        self._done |= visited
+        self._exhausted |= visited
         return None
 
     def _move(self, start: str, end: str, origins: Mapping[str, tuple[str, int]]) -> None:
         taker = end
         while taker != start:
             giver, topic = origins[taker]
-            number = self._held[giver][topic].pop()
-            if not self._held[giver][topic]:
-                del self._held[giver][topic]
-            self._held[taker].setdefault(topic, []).append(number)
+            number = self._parts_by_topic[giver][topic].pop()
+            if not self._parts_by_topic[giver][topic]:
+                del self._parts_by_topic[giver][topic]
+            self._parts_by_topic[taker].setdefault(topic, []).append(number)
             self._shares[giver].remove(number)
             self._shares[taker].add(number)
             taker = giver

@@ -95,12 +95,12 @@ class Selector:
         Hot where batches are small: benchmarks/columns.py.
         """
         sections = Sections(self._view, INT64_MAX if max_batches is None else max_batches)
-        position, left, more = 0, max_bytes, False
+        position, bytes_left, more = 0, max_bytes, False
         next_offset, leader_epoch = self._span.start_offset, NO_EPOCH
         while next_offset < self._span.end_offset:
             if self._is_ordinary(position, check_crc):
-                state = self._special, left, next_offset
-                end, left, next_offset, epoch = sections.walk(
+                state = self._special, bytes_left, next_offset
+                end, bytes_left, next_offset, epoch = sections.walk(
                     position, self._span, state, check_crc
                 )
                 if end > position:
@@ -117,8 +117,8 @@ class Selector:
                 more = True
                 break
             if section is not None:
-                left -= section[0][STOP] - section[0][START]
-                if sections.are_full or (left < 0 and sections.count):
+                bytes_left -= section[0][STOP] - section[0][START]
+                if sections.are_full or (bytes_left < 0 and sections.count):
                     more = True
                     break
                 sections.add(section)
@@ -150,16 +150,16 @@ class Selector:
 
     def _size(self, position: int) -> int:
         """The size of the entry at `position`; 0 if it is incomplete."""
-        left = len(self._view) - position
-        if left <= MAGIC_AT:
+        available = len(self._view) - position
+        if available <= MAGIC_AT:
             return 0
         length, _, magic = START_OF_ENTRY.unpack_from(self._view, position + 8)
         size: int = length + OVERHEAD
         if magic == CURRENT_MAGIC and size >= HEADER_SIZE:
-            return size if size <= left else 0
+            return size if size <= available else 0
         if size < OVERHEAD + legacy.MIN_SIZE.get(magic, INT64_MAX):
             raise CorruptBatch(f"batch of magic {magic} has invalid length {length}", position)
-        return size if size <= left else 0
+        return size if size <= available else 0
 
     def _read(self, position: int, size: int, check_crc: bool) -> tuple[Section | None, int, int]:
         """The records of the entry at `position`, if any is wanted; its next offset; its epoch."""
@@ -244,7 +244,7 @@ class Sections:
         self.count = 0
         self._tables: list[Ints] = []
         self._rows: list[tuple[int, ...]] = []  # that are in none of the tables yet
-        self._made: dict[int, bytes] = {}
+        self._rewritten: dict[int, bytes] = {}
 
     @property
     def are_full(self) -> bool:
@@ -253,7 +253,7 @@ class Sections:
     def add(self, section: Section) -> None:
         numbers, rewritten = section
         if rewritten is not None:
-            self._made[self.count] = rewritten
+            self._rewritten[self.count] = rewritten
         self._rows.append(numbers)
         self.count += 1
 
@@ -279,12 +279,12 @@ class Sections:
         self._close_rows()
         tables = self._tables
         table = tables[0] if len(tables) == 1 else np.concatenate([_NONE, *tables])
-        if not self._made:
+        if not self._rewritten:
             return self._data, table
         parts: list[Bytes] = []
         end = 0
         for index, numbers in enumerate(table):
-            rewritten = self._made.get(index)
+            rewritten = self._rewritten.get(index)
             # With the part of its header that its checksum covers, if that is to be verified.
             part = rewritten if rewritten is not None else self._with_summed(numbers)
             parts.append(part)

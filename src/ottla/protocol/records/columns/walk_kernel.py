@@ -73,7 +73,7 @@ def walk_ordinary(
     there may be, and the offset after the last batch. Gives how many batches were noted, where it
     stopped, how many bytes are left, the offset after the last batch and its leader epoch.
     """
-    special, left, next_offset = state
+    special, bytes_left, next_offset = state
     start, row, epoch = address(data), 0, -1
     while (
         row < table.shape[0]
@@ -93,9 +93,9 @@ def walk_ordinary(
         end, time_type = base + delta + 1, attributes >> 3 & 1
         if not outside(span, base, end, newest, time_type):
             count, section = int32(head + 57), size - HEADER_SIZE
-            if not 0 <= count * LEAST_RECORD_BYTES <= section or section > left:
+            if not 0 <= count * LEAST_RECORD_BYTES <= section or section > bytes_left:
                 break
-            left -= section
+            bytes_left -= section
             numbers = table[row]
             numbers[START], numbers[STOP], numbers[COUNT] = (
                 position + HEADER_SIZE,
@@ -110,4 +110,4 @@ def walk_ordinary(
         position += size
         epoch = int32(head + 12)
         next_offset = max(next_offset, end)
-    return row, position, left, next_offset, epoch
+    return row, position, bytes_left, next_offset, epoch

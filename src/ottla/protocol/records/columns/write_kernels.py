@@ -232,7 +232,7 @@ def write(source: Source, cut: Cut, batches: Ints, out: ByteArray) -> int:
     order, has_headers = source.order, source.header_ends != 0
     begin = address(out)
     pos, stop, batch = begin, begin + out.size, -1
-    start, first, base_time, newest, checksum, done = pos, 0, 0, 0, 0, pos
+    start, first, base_time, newest, checksum, upto = pos, 0, 0, 0, 0, pos
     for group in range(groups.size - 1):
         for index in range(groups[group], groups[group + 1]):
             row = load_int(order + 8 * index) if order != 0 else index
@@ -247,11 +247,11 @@ def write(source: Source, cut: Cut, batches: Ints, out: ByteArray) -> int:
             if index == groups[group] or pos + varint_size(body) + body - start > limit:
                 if batch >= 0:
                     end_batch(batches, batch, pos - begin, index - first, newest)
-                    batches[batch, CHECKSUM] = extended(checksum, done, pos) if summed else UNKNOWN
+                    batches[batch, CHECKSUM] = extended(checksum, upto, pos) if summed else UNKNOWN
                 batch += 1
                 start, first, base_time, newest = pos, index, time, time
                 pos += HEADER_SIZE
-                body, checksum, done = fields + 2, 0, pos
+                body, checksum, upto = fields + 2, 0, pos
                 if batch >= batches.shape[0] or pos > stop:
                     return UNSOUND
                 batches[batch, START], batches[batch, GROUP] = start - begin, group
@@ -265,11 +265,11 @@ def write(source: Source, cut: Cut, batches: Ints, out: ByteArray) -> int:
             pos = put_field(pos, key, key_size)
             pos = put_field(pos, value, value_size)
             pos = put_headers(pos, source, row) if has_headers else put_varint(pos, 0)
-            if summed and pos - done >= SUMMED_AT_ONCE:
-                checksum, done = extended(checksum, done, pos), pos
+            if summed and pos - upto >= SUMMED_AT_ONCE:
+                checksum, upto = extended(checksum, upto, pos), pos
     if batch >= 0:
         end_batch(batches, batch, pos - begin, groups[groups.size - 1] - first, newest)
-        batches[batch, CHECKSUM] = extended(checksum, done, pos) if summed else UNKNOWN
+        batches[batch, CHECKSUM] = extended(checksum, upto, pos) if summed else UNKNOWN
     return batch + 1
 
 

@@ -114,7 +114,7 @@ class _Types:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._named: dict[str, pa.DataType] = {}
+        self._types_by_name: dict[str, pa.DataType] = {}
         self._namespace = ""
 
     def of(self, avro: AvroSchema) -> pa.DataType:
@@ -136,7 +136,7 @@ class _Types:
     def _plain(self, name: str) -> pa.DataType:
         import pyarrow as pa
 
-        found = {
+        plain_type = {
             "null": pa.null(),
             "boolean": pa.bool_(),
             "int": pa.int32(),
@@ -146,17 +146,17 @@ class _Types:
             "bytes": pa.binary(),
             "string": pa.string(),
         }.get(name)
-        if found is not None:
-            return found
+        if plain_type is not None:
+            return plain_type
         for full in (name, f"{self._namespace}.{name}"):
-            if full in self._named:
-                return self._named[full]
+            if full in self._types_by_name:
+                return self._types_by_name[full]
         raise UserError(f"{self._where}.schema: {name} is recursive; that is not supported")
 
     def _add_name(self, avro: AvroSchema, made: pa.DataType) -> pa.DataType:
         name = avro["name"]
-        self._named[name] = made
-        self._named[f"{avro.get('namespace', self._namespace)}.{name}"] = made
+        self._types_by_name[name] = made
+        self._types_by_name[f"{avro.get('namespace', self._namespace)}.{name}"] = made
         return made
 
     def _record(self, avro: AvroSchema) -> pa.DataType:

@@ -182,12 +182,12 @@ class _Writers(Generic[T]):
         self._client = registry_client(registry)
         self._kind = kind
         self._prepare = prepare
-        self._found: dict[int, T] = {}
+        self._by_id: dict[int, T] = {}
         self._missing: dict[int, str] = {}
 
     def of(self, schema_id: int) -> T:
-        if schema_id in self._found:
-            return self._found[schema_id]
+        if schema_id in self._by_id:
+            return self._by_id[schema_id]
         if schema_id in self._missing:
             raise UnknownSchema(self._missing[schema_id])
         try:
@@ -195,5 +195,5 @@ class _Writers(Generic[T]):
         except UnknownSchema as error:
             self._missing[schema_id] = str(error)
             raise
-        self._found[schema_id] = found
+        self._by_id[schema_id] = found
         return found

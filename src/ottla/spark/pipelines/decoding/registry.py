@@ -73,18 +73,20 @@ class RegistryClient:
     def of_subject(self, subject: str, version: int | None, kind: str) -> RegisteredSchema:
         """A version of a subject's schema; the latest for None. UserError if there is none."""
         form = _form(kind)
-        named = f"subject {subject}" if version is None else f"version {version} of {subject}"
-        found = self._ask(
+        version_name = (
+            f"subject {subject}" if version is None else f"version {version} of {subject}"
+        )
+        registered = self._ask(
             lambda: (
                 self._client.get_latest_version(subject, fmt=form)
                 if version is None
                 else self._client.get_version(subject, version, fmt=form)
             ),
-            missing=lambda: UserError(f"the registry at {self._url} has no {named}"),
+            missing=lambda: UserError(f"the registry at {self._url} has no {version_name}"),
         )
-        if found.schema.schema_type != KINDS[kind]:
-            raise UserError(f"{named} is {found.schema.schema_type}, not {KINDS[kind]}")
-        return self._with_references(found.schema, kind)
+        if registered.schema.schema_type != KINDS[kind]:
+            raise UserError(f"{version_name} is {registered.schema.schema_type}, not {KINDS[kind]}")
+        return self._with_references(registered.schema, kind)
 
     def id_of(self, subject: str, text: str, kind: str) -> int:
         """The number of a schema under a subject; it is registered where it is new."""

@@ -141,20 +141,20 @@ class _Message:
     def add_fields(self, of: pa.DataType) -> None:
         import pyarrow as pa
 
-        for number, one in enumerate(_fields(of), 1):
-            kind = one.type
+        for number, arrow_field in enumerate(_fields(of), 1):
+            kind = arrow_field.type
             if pa.types.is_map(kind):
-                self._add_map(one.name, number, kind)
+                self._add_map(arrow_field.name, number, kind)
                 continue
             repeated = pa.types.is_list(kind)
             field = self._message.field.add(
-                name=one.name, number=number, label=3 if repeated else 1
+                name=arrow_field.name, number=number, label=3 if repeated else 1
             )
             self._set_type(field, kind.value_type if repeated else kind)
             if not repeated and not field.type_name:
                 field.proto3_optional = True
                 field.oneof_index = len(self._message.oneof_decl)
-                self._message.oneof_decl.add(name=f"_{one.name}")
+                self._message.oneof_decl.add(name=f"_{arrow_field.name}")
 
     def _add_map(self, name: str, number: int, kind: pa.DataType) -> None:
         entry_name = "".join(part.title() for part in name.split("_")) + "Entry"

@@ -70,9 +70,9 @@ def _schema(encoding: Encoding, kind: pa.DataType) -> SinkSchema:
     return SinkSchema(RegisteredSchema(made_schema(encoding.kind, kind, name)))
 
 
-def _encoder(encoding: Encoding, found: SinkSchema) -> Encode:
-    text, references = found.schema
-    schema_id = found.schema_id
+def _encoder(encoding: Encoding, sink_schema: SinkSchema) -> Encode:
+    text, references = sink_schema.schema
+    schema_id = sink_schema.schema_id
     if schema_id is None:
         client = registry_client(encoding.registry)
         schema_id = client.id_of(encoding.subject, text, encoding.kind)
@@ -82,9 +82,9 @@ def _encoder(encoding: Encoding, found: SinkSchema) -> Encode:
             to_avro = avro.encoder(text, references)
             return lambda row: front + to_avro(row)
         case "json-schema":
-            return _json_encoder(front, found.schema)
+            return _json_encoder(front, sink_schema.schema)
         case "protobuf":
-            return _protobuf_encoder(front, found.schema)
+            return _protobuf_encoder(front, sink_schema.schema)
         case other:
             raise AssertionError(other)
 

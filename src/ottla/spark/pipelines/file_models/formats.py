@@ -111,19 +111,19 @@ def registry_format(
         raise mistake_at("schema", f"a registry has no schemas of format {kind}")
     if message and kind != "protobuf":
         raise mistake_at("message", f"not allowed for format {kind}")
-    made = spec.Format(
+    value_format = spec.Format(
         "json-schema" if kind == "json" else kind, message=message, registry=registry.registry()
     )
     if schema.file is not None:
         if kind == "protobuf" and not message:
             raise mistake_at("message", "missing: which message of the file, as in shop.View")
         text = schema_text(schema.file, around.folder, is_path=kind == "protobuf")
-        return replace(made, schema=text)
+        return replace(value_format, schema=text)
     subject = schema.subject or around.subject
     if subject is None:
         raise mistake_at("schema.subject", "missing: there is more than one topic")
     version = None if schema.version == LATEST else int(schema.version)
-    return replace(made, subject=subject, version=version)
+    return replace(value_format, subject=subject, version=version)
 
 
 def schema_text(schema: str, folder: Path, *, is_path: bool = False) -> str:

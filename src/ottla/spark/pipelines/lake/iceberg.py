@@ -69,7 +69,7 @@ class IcebergLake:
 
     def merge(self, batch: int, rows: pa.Table, keys: Sequence[str]) -> None:
         """Rows that are marked as deleted delete their key; the others take its place."""
-        given = create_match_filter(rows, list(keys))
+        matching_keys = create_match_filter(rows, list(keys))
         if DELETED in rows.column_names:
             rows = rows.filter(pc.invert(rows.column(DELETED))).drop_columns([DELETED])
         table = self._table(rows.schema)
@@ -78,7 +78,7 @@ class IcebergLake:
         with warnings.catch_warnings(), table.transaction() as transaction:
             warnings.filterwarnings("ignore", "Delete operation did not match")  # all are new
             if table.current_snapshot() is not None:
-                transaction.delete(given, snapshot_properties=properties)
+                transaction.delete(matching_keys, snapshot_properties=properties)
             if rows.num_rows:
                 transaction.append(rows, snapshot_properties=properties)
             transaction.set_properties({self._property: str(batch)})

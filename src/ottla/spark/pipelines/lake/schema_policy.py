@@ -50,16 +50,16 @@ def conform(policy: str, batch: pa.Schema, table: pa.Schema | None, where: str) 
     if table is None:
         return Conformance()
     types = {field.name: plain_type(field.type) for field in table}
-    given = {field.name: plain_type(field.type) for field in batch}
-    new = [name for name in given if name not in types]
+    batch_types = {field.name: plain_type(field.type) for field in batch}
+    new = [name for name in batch_types if name not in types]
     widened = {
         name: SPARK_NAMES[types[name]]
-        for name, kind in given.items()
+        for name, kind in batch_types.items()
         if name in types and types[name] in WIDER.get(kind, ())
     }
     changed = [
         name
-        for name, kind in given.items()
+        for name, kind in batch_types.items()
         if name in types and types[name] != kind and name not in widened
     ]
     if policy == "rescue":
@@ -67,7 +67,7 @@ def conform(policy: str, batch: pa.Schema, table: pa.Schema | None, where: str) 
         rescued = (*new, *changed)
         return Conformance(added if rescued else (), tuple(widened.items()), rescued)
     if changed:
-        listing = ", ".join(f"{name} is {given[name]}, was {types[name]}" for name in changed)
+        listing = ", ".join(f"{name} is {batch_types[name]}, was {types[name]}" for name in changed)
         raise UserError(
             f"{where}: the type of a column differs from the table's: {listing}. Cast it in a "
             "step, write to a new table, or set schema: rescue"

@@ -110,20 +110,20 @@ def layouts(
         for write, names in writes.items()
         for name in names
     }
-    found = [part for each in members(pipeline) for part in _parts(each, places, has_checkpoint)]
-    shareable = shared_sources(pipeline, found, is_stateless)
-    taken = {member.name for member in found}
+    parts = [part for each in members(pipeline) for part in _parts(each, places, has_checkpoint)]
+    shareable = shared_sources(pipeline, parts, is_stateless)
+    names = {member.name for member in parts}
     begun = {name: query for name, (query, _) in places.items()}
     by_query: dict[str, list[Member]] = {}
     alone: set[str] = set()
-    for member in found:
+    for member in parts:
         source = shareable.get(member.name)
         if has_checkpoint(member.name):
             alone.add(member.name)
         elif member.name in begun:
             _check_place(member, begun[member.name], source)
             by_query.setdefault(begun[member.name], []).append(member)
-        elif source is None or not pipeline.shared_reads or source + SHARED in {*record, *taken}:
+        elif source is None or not pipeline.shared_reads or source + SHARED in {*record, *names}:
             alone.add(member.name)
         else:
             by_query.setdefault(source + SHARED, []).append(member)
@@ -131,24 +131,24 @@ def layouts(
         if query not in record and len(sharing) == 1:
             alone.add(sharing[0].name)
             del by_query[query]
-    made: list[QueryLayout] = []
-    for member in found:
+    query_layouts: list[QueryLayout] = []
+    for member in parts:
         if member.name in alone:
-            made.append(QueryLayout(member.name, (Write(member.name, (member,)),)))
+            query_layouts.append(QueryLayout(member.name, (Write(member.name, (member,)),)))
             continue
         query = next(name for name, sharing in by_query.items() if member in sharing)
-        if all(layout.name != query for layout in made):
+        if all(layout.name != query for layout in query_layouts):
             writes = _writes(by_query[query], record.get(query, {}))
-            made.append(QueryLayout(query, writes, is_shared=True))
-    return made
+            query_layouts.append(QueryLayout(query, writes, is_shared=True))
+    return query_layouts
 
 
 def check_writes(
-    made: Sequence[QueryLayout], record: Record, unfinished: Callable[[str], int | None]
+    query_layouts: Sequence[QueryLayout], record: Record, unfinished: Callable[[str], int | None]
 ) -> None:
     """UserError where a sink would write a batch again: it was part of another write when its query
     was killed. `unfinished` tells the batch of a query that will run again."""
-    for layout in made:
+    for layout in query_layouts:
         begun = record.get(layout.name, {})
         name_of = {name: write for write, names in begun.items() for name in names}
         moved = [
@@ -167,14 +167,14 @@ def check_writes(
             )
 
 
-def recorded(made: Sequence[QueryLayout]) -> Record:
+def recorded(query_layouts: Sequence[QueryLayout]) -> Record:
     """What must be known when the pipeline is started again."""
     return {
         layout.name: {
             write.name: tuple(name for member in write.members for name in member.written_names)
             for write in layout.writes
         }
-        for layout in made
+        for layout in query_layouts
         if layout.is_shared
     }
 
@@ -192,17 +192,17 @@ def members(pipeline: Pipeline) -> list[Member]:
         for step in pipeline.steps
         if isinstance(step, RejectStep) and step.dead_letter is not None
     }
-    found: list[Member] = []
+    all_members: list[Member] = []
     for sink in pipeline.sinks:
         servers = letters.get(sink.source)
         takes = servers is not None and takes_letters(sink, servers)
         if takes:
             del letters[sink.source]
-        found.append(Member(sink.name, sink.source, sink, takes, servers or ""))
-    found += [
+        all_members.append(Member(sink.name, sink.source, sink, takes, servers or ""))
+    all_members += [
         Member(letters_name(view), view, None, True, servers) for view, servers in letters.items()
     ]
-    return found
+    return all_members
 
 
 def letters_name(view: str) -> str:
@@ -331,17 +331,17 @@ def _check_place(member: Member, query: str, source: str | None) -> None:
 def _writes(sharing: Sequence[Member], begun: Mapping[str, tuple[str, ...]]) -> tuple[Write, ...]:
     """The members by write: those that have begun under their name, the others with their like."""
     name_of = {name: write for write, names in begun.items() for name in names}
-    made: dict[str, list[Member]] = {}
+    by_write: dict[str, list[Member]] = {}
     for member in sharing:
         name = name_of.get(member.name, member.name)
         like = [
             write
-            for write, others in made.items()
+            for write, others in by_write.items()
             if member.group is not None and others[0].group == member.group
         ]
         if member.name not in name_of and like:
             name = like[0]
-        elif name in made and name not in like:
+        elif name in by_write and name not in like:
             name = member.name  # its options are no longer those of the others
-        made.setdefault(name, []).append(member)
-    return tuple(Write(name, tuple(those)) for name, those in made.items())
+        by_write.setdefault(name, []).append(member)
+    return tuple(Write(name, tuple(those)) for name, those in by_write.items())

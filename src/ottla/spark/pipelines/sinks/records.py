@@ -32,16 +32,16 @@ def topic_records(sink: Sink, frame: DataFrame) -> DataFrame:
 def check_columns(sink: Sink, frame: DataFrame) -> None:
     """UserError for a column that the view does not have, before anything runs."""
     target = sink.target
-    named: dict[str, tuple[str, ...]] = {}
+    columns_by_key: dict[str, tuple[str, ...]] = {}
     if isinstance(target, FilesTarget | TableTarget):
-        named["partition_by"] = target.partition_by
+        columns_by_key["partition_by"] = target.partition_by
     if isinstance(target, TableTarget):
-        named["upsert_by"] = target.keys
-        named["order_by"] = () if target.order_by is None else (target.order_by,)
+        columns_by_key["upsert_by"] = target.keys
+        columns_by_key["order_by"] = () if target.order_by is None else (target.order_by,)
         if target.delete_when is not None:
             with analysed(sink, "delete_when"):
                 frame.where(target.delete_when)
-    for key, columns in named.items():
+    for key, columns in columns_by_key.items():
         for column in columns:
             if column not in frame.columns:
                 listing = ", ".join(frame.columns)
@@ -64,19 +64,19 @@ def record_columns(target: TopicTarget, frame: DataFrame) -> dict[str, Column]:
     """A view's rows as the sink's columns."""
     from pyspark.sql import functions as F
 
-    made: dict[str, Column] = {"value": _bytes(target.value, frame)}
+    columns: dict[str, Column] = {"value": _bytes(target.value, frame)}
     if target.key is not None:
-        made["key"] = _bytes(target.key, frame)
+        columns["key"] = _bytes(target.key, frame)
     if isinstance(target.headers, str):
-        made["headers"] = F.expr(target.headers)
+        columns["headers"] = F.expr(target.headers)
     elif target.headers:
-        told = (header(name, F.expr(text)) for name, text in target.headers.items())
-        made["headers"] = F.array(*told)
+        headers = (header(name, F.expr(text)) for name, text in target.headers.items())
+        columns["headers"] = F.array(*headers)
     if target.topic_of is not None:
-        made["topic"] = F.expr(target.topic_of).cast("string")
+        columns["topic"] = F.expr(target.topic_of).cast("string")
     if target.partition is not None:
-        made["partition"] = F.expr(target.partition).cast("int")
-    return made
+        columns["partition"] = F.expr(target.partition).cast("int")
+    return columns
 
 
 def _bytes(expression: str | Encoding, frame: DataFrame) -> Column:

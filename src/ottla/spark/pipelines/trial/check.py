@@ -125,20 +125,20 @@ def run_test(spark: SparkSession, pipeline: Pipeline, test: PipelineTest) -> Out
     views = Views(spark, pipeline, read, read_files)
     judged = {letter.view: letter.judged for letter in views.dead_letters}
     sinks = {sink.name: sink for sink in pipeline.sinks}
-    found: list[str] = []
+    problems: list[str] = []
     for view, expected in test.expect.items():
-        found += differences(views.frames[view], expected, f"view {view}")
+        problems += differences(views.frames[view], expected, f"view {view}")
     for view, expected in test.dead_letters.items():
         if view not in judged:
             raise UserError(f"test {test.name}: dead_letters: {view} has no dead_letter")
-        found += differences(refused(judged[view]), expected, f"dead letters of {view}")
+        problems += differences(refused(judged[view]), expected, f"dead letters of {view}")
     for name, expected in test.records.items():
         sink = sinks[name]
         if not isinstance(sink.target, TopicTarget):
             raise UserError(f"test {test.name}: records: the sink {name} writes to no topic")
         records = _as_text(topic_records(sink, views.frames[sink.source]))
-        found += differences(records, expected, f"records of {name}")
-    return Outcome(test.name, tuple(found))
+        problems += differences(records, expected, f"records of {name}")
+    return Outcome(test.name, tuple(problems))
 
 
 def fixture_frame(spark: SparkSession, records: Sequence[FixtureRecord]) -> DataFrame:
