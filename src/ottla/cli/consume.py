@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
 import typer
@@ -184,7 +184,7 @@ def _offset(option: str, text: str | None) -> int | None:
 
 
 def _as_group(
-    topics: list[str], follow: bool, showing: PrintOptions, config: dict[str, object]
+    topics: list[str], follow: bool, showing: PrintOptions, config: Mapping[str, object]
 ) -> int:
     with interrupted_by_sigterm(), open_consumer(config) as consumer:
         batches = read_group(consumer, topics, follow=follow)
