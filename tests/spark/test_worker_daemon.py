@@ -12,7 +12,7 @@ from ottla.spark import worker_daemon
 
 worker_daemon.preload()
 loaded = {"pyspark.worker", "pyarrow.compute", "numba"}
-loaded |= {"ottla.spark.sink_steps", "ottla.spark.reader"}
+loaded |= {"ottla.spark.sink_steps", "ottla.spark.span_fetcher", "ottla.security.sasl.client"}
 assert loaded <= sys.modules.keys(), loaded - sys.modules.keys()
 assert "pandas" not in sys.modules and "hypothesis" not in sys.modules
 if os.fork() == 0:
@@ -39,6 +39,15 @@ for _ in range(2):
         print(numpy.random.randint(2**60), flush=True)
         os._exit(0)
     os.wait()
+"""
+
+PLANNING = """
+import sys
+import ottla.spark.source, ottla.spark.stream_offsets, ottla.spark.batch_reader
+
+of_tasks = {"ottla.spark.span_fetcher", "ottla.client.consumer.fetch.record_decoder"}
+of_logins = {"ottla.security.sasl.client", "urllib.request"}
+assert not (of_tasks | of_logins) & sys.modules.keys()
 """
 
 OF_SPARK = """
@@ -71,6 +80,11 @@ def test_a_fork_has_everything_and_its_libraries_work() -> None:
 def test_forks_draw_different_numbers() -> None:
     first, second = run(SEEDS).stdout.split()
     assert first != second
+
+
+def test_processes_that_plan_import_neither_what_tasks_need_nor_what_logins_do() -> None:
+    done = run(PLANNING)
+    assert done.returncode == 0, done.stderr[-3_000:]
 
 
 def test_workers_of_a_pipeline_begin_with_their_imports() -> None:

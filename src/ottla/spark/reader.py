@@ -17,10 +17,11 @@ from ottla.spark.connection import shared
 from ottla.spark.options import SourceOptions
 from ottla.spark.plan import Span
 from ottla.spark.rows import DECODED, shaped
-from ottla.spark.span_fetcher import Chunk, Fetcher
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ottla.spark.span_fetcher import Chunk
 
 FIRST_MS: Final = -(2**63)
 LAST_MS: Final = 2**63 - 1
@@ -41,6 +42,8 @@ def read(
     options: SourceOptions, request: ReadRequest, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The records of a span, as Spark wants them."""
+    from ottla.spark.span_fetcher import Fetcher  # only tasks fetch, as they decode
+
     config = options.config()
     fetcher = Fetcher(
         shared(ConsumerConfig, options.client),

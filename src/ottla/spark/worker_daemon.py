@@ -33,7 +33,9 @@ MODULES: Final = (
     "ottla.spark.source",
     "ottla.spark.stream_reader",
     "ottla.spark.batch_reader",
+    "ottla.spark.span_fetcher",
     "ottla.spark.sink_steps",
+    "ottla.security.sasl.login_requests",
 )
 
 WORKER: Final = "pyspark.daemon"
