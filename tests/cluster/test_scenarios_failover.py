@@ -136,7 +136,8 @@ def test_scenario_03_a_leader_cut_off_from_zookeeper_is_replaced_and_truncates(
             assert produce_directly(cluster, leader, beside) is ErrorCode.not_leader_or_follower
             assert propose_itself_alone(cluster, leader, beside, *before) in FENCED
             assert leader not in (cluster.leader(beside), cluster.controller)
-            produce(cluster.bootstrap, beside, ["after"])
+            # A client that knows no broker but the one cut off would not learn of the others.
+            produce(cluster.brokers[cluster.leader(beside)].address, beside, ["after"])
             cluster.heal()
             cluster.wait_until_all_in_sync()
             wait_for_progress(load)
