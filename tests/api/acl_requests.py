@@ -50,12 +50,12 @@ def deleted(line: Line, *filters: dict[str, Any], version: int = 3) -> Any:
     return line.ask(delete_acls.KEY, version, filters=filters).filter_results
 
 
-def asked(line: Line, version: int = 3, **changed: Any) -> Any:
+def describe_reply(line: Line, version: int = 3, **changed: Any) -> Any:
     return line.ask(describe_acls.KEY, version, **EVERYTHING | changed)
 
 
 def described(line: Line, version: int = 3, **changed: Any) -> list[tuple[str, int]]:
-    reply = asked(line, version, **changed)
+    reply = describe_reply(line, version, **changed)
     assert reply.error_code is ErrorCode.none, reply.error_message
     return [
         (resource.resource_name, acl.operation)

@@ -67,7 +67,7 @@ NEW: Final = {
 FENCE: Final = {"controller_id": 1, "controller_epoch": 9, "broker_epoch": -1}
 
 
-def asked(*names: str | None, **more: Any) -> dict[str, Any]:
+def metadata_fields(*names: str | None, **more: Any) -> dict[str, Any]:
     """For a Metadata request."""
     topics = [{"name": name, "topic_id": more.pop("topic_id", NO_TOPIC_ID)} for name in names]
     return {
@@ -80,7 +80,7 @@ def asked(*names: str | None, **more: Any) -> dict[str, Any]:
 
 
 def by_id(broker: Guarded) -> dict[str, Any]:
-    return asked(None, topic_id=broker.services.metadata.image.topics["t"].id)
+    return metadata_fields(None, topic_id=broker.services.metadata.image.topics["t"].id)
 
 
 def topics(said: Any) -> object:
@@ -111,10 +111,16 @@ def response(said: Any) -> object:
 
 
 CASES: Final = (
-    Case(metadata.API, asked("t"), topics, {"t": TOPIC_NO}, ((topic(O.DESCRIBE), {"t": E.none}),)),
     Case(
         metadata.API,
-        asked("nowhere"),
+        metadata_fields("t"),
+        topics,
+        {"t": TOPIC_NO},
+        ((topic(O.DESCRIBE), {"t": E.none}),),
+    ),
+    Case(
+        metadata.API,
+        metadata_fields("nowhere"),
         topics,
         {"nowhere": TOPIC_NO},
         ((topic(O.DESCRIBE, "nowhere"), {"nowhere": E.unknown_topic_or_partition}),),
@@ -128,10 +134,17 @@ CASES: Final = (
         ((topic(O.DESCRIBE), {"t": E.none}),),
         "by id",
     ),
-    Case(metadata.API, asked(), topics, {}, ((topic(O.DESCRIBE), {"t": E.none}),), "of all topics"),
     Case(
         metadata.API,
-        asked("new", allow_auto_topic_creation=True),
+        metadata_fields(),
+        topics,
+        {},
+        ((topic(O.DESCRIBE), {"t": E.none}),),
+        "of all topics",
+    ),
+    Case(
+        metadata.API,
+        metadata_fields("new", allow_auto_topic_creation=True),
         topics,
         {"new": TOPIC_NO},
         ((topic(O.DESCRIBE, "new"), {"new": TOPIC_NO}), (topic(O.CREATE, "new"), {"new": E.none})),
@@ -139,7 +152,7 @@ CASES: Final = (
     ),
     Case(
         metadata.API,
-        asked("new", allow_auto_topic_creation=True),
+        metadata_fields("new", allow_auto_topic_creation=True),
         topics,
         {"new": TOPIC_NO},
         ((cluster(O.CREATE), {"new": TOPIC_NO}), (topic(O.DESCRIBE, "new"), {"new": E.none})),

@@ -39,7 +39,7 @@ from tests.api.allowed import (
     topic,
     txn,
 )
-from tests.api.allowed_control import asked
+from tests.api.allowed_control import metadata_fields
 from tests.api.allowed_groups import COMMIT, beat
 from tests.api.allowed_txns import TXN, begin
 from tests.raw_requests import batch, fetch_fields, produce_fields
@@ -64,8 +64,8 @@ def produced(said: Any) -> dict[str, E]:
 
 async def write(broker: Guarded, **more: Any) -> dict[str, E]:
     fields = produce_fields("t", batch("x", **more.pop("header", {})))
-    asked = two({**fields, **more}, "topic_data", "name")
-    return produced(await broker.somebody.ask(produce.API, PLAIN, **asked))
+    doubled = two({**fields, **more}, "topic_data", "name")
+    return produced(await broker.somebody.ask(produce.API, PLAIN, **doubled))
 
 
 async def test_a_produce_is_refused_for_the_one_topic_and_done_for_the_other() -> None:
@@ -160,19 +160,19 @@ async def test_offsets_are_committed_for_the_one_topic_and_refused_for_the_other
 async def test_metadata_names_the_one_topic_and_hides_the_other() -> None:
     async with control() as broker:
         broker.may(topic(O.DESCRIBE))
-        said = await broker.somebody.ask(metadata.API, **asked("u", "t"))
+        said = await broker.somebody.ask(metadata.API, **metadata_fields("u", "t"))
         hidden, shown = said.topics
         assert (hidden.name, hidden.error_code) == ("u", TOPIC_NO)
         assert (hidden.topic_id, hidden.partitions) == (None, ())
         assert (shown.name, shown.error_code) == ("t", E.none)
-        trusted = await broker.trusted.ask(metadata.API, **asked())
+        trusted = await broker.trusted.ask(metadata.API, **metadata_fields())
         assert {one.name for one in trusted.topics} == {"t", "u"}
 
 
 async def test_metadata_tells_what_may_be_done_with_each_topic_and_the_cluster() -> None:
     async with control() as broker:
         broker.may(topic(O.READ), topic(O.ALL, "u"), cluster(O.ALL))
-        fields = asked(
+        fields = metadata_fields(
             include_topic_authorized_operations=True,
             include_cluster_authorized_operations=True,
         )
@@ -270,10 +270,10 @@ async def test_what_may_be_done_with_a_group_is_told_when_asked() -> None:
     async with data() as broker:
         await beat(broker)
         broker.may(group(O.ALL), topic(O.DESCRIBE))
-        for asked, told in ((True, ON_GROUP), (False, -(2**31))):
+        for includes, expected in ((True, ON_GROUP), (False, -(2**31))):
             said = await broker.somebody.ask(
                 consumer_group_describe.API,
                 group_ids=["g"],
-                include_authorized_operations=asked,
+                include_authorized_operations=includes,
             )
-            assert said.groups[0].authorized_operations == told
+            assert said.groups[0].authorized_operations == expected

@@ -7,7 +7,7 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation, Pattern
 from ottla.testing import Broker
-from tests.api.acl_requests import OPEN, asked, created, described, rule
+from tests.api.acl_requests import OPEN, created, describe_reply, described, rule
 from tests.raw_requests import Line
 
 
@@ -25,11 +25,14 @@ def test_rules_are_found_by_any_part_of_them() -> None:
         assert described(line, operation=Operation.DELETE) == []
         matched = described(line, resource_name_filter="gold", pattern_type_filter=Pattern.MATCH)
         assert matched == [("g", 3)]
-        assert asked(line, operation=Operation.UNKNOWN).error_code is ErrorCode.invalid_request
+        assert (
+            describe_reply(line, operation=Operation.UNKNOWN).error_code
+            is ErrorCode.invalid_request
+        )
 
 
 def test_without_an_authorizer_there_are_no_acls(ottla_broker: Broker) -> None:
     with Line(ottla_broker.bootstrap_servers) as line:
-        reply = asked(line)
+        reply = describe_reply(line)
         assert reply.error_code is ErrorCode.security_disabled
         assert "No Authorizer is configured" in reply.error_message

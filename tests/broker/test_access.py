@@ -11,7 +11,7 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import CLUSTER_NAME, Kind, Operation
 from ottla.testing import Broker
-from tests.api.acl_requests import AUTHORIZER, OPEN, asked, created, rule
+from tests.api.acl_requests import AUTHORIZER, OPEN, created, describe_reply, rule
 from tests.api.consumer_member import beat
 from tests.raw_requests import INIT_PRODUCER_ID, Line, batch, create_topics, produced
 
@@ -41,7 +41,7 @@ def test_rules_outlive_the_broker_and_hold_for_a_client_that_is_no_super_user(
         refused = produced(line, "secrets", batch("no"))
         assert refused.error_code is ErrorCode.topic_authorization_failed
         assert created(line, rule(**cluster)) == [ErrorCode.cluster_authorization_failed]
-        reply = asked(line)
+        reply = describe_reply(line)
         assert reply.error_code is ErrorCode.cluster_authorization_failed
 
 

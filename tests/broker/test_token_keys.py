@@ -65,10 +65,10 @@ class Refreshed:
         """Returns when the keys have been read that often."""
         with ottla.Admin(bootstrap_servers=self._plain) as admin:
             for _ in range(times):
-                read = self._host.asked(KEYS)
+                read = self._host.request_count(KEYS)
                 change = {"log.cleaner.backoff.ms": str(next(self._values))}
                 admin.incremental_alter_configs({Resource.broker(0): change}).all()
-                wait_for(lambda read=read: self._host.asked(KEYS) > read)  # type: ignore[misc]
+                wait_for(lambda read=read: self._host.request_count(KEYS) > read)  # type: ignore[misc]
 
     def lets_in(self, key: SigningKey) -> bool:
         """Whether a client with a token of this key is let in."""
@@ -110,7 +110,7 @@ def test_a_bad_answer_instead_of_keys_leaves_the_old_ones_and_says_so_once(
             assert len(errors) == 1, (name, errors)
             assert "keeping the security settings in force: cannot read the keys" in errors[0]
             assert len(errors[0]) < 400, name
-    assert host.asked("/elsewhere") == 0
+    assert host.request_count("/elsewhere") == 0
 
 
 @pytest.mark.spec("SEC-05")
@@ -206,5 +206,5 @@ def test_a_client_gets_its_token_over_https_and_no_secret_stands_in_an_error(
     asked = next(request for request in host.requests if TOKENS.encode() in request)
     assert asked.startswith(b"POST /token ")
     assert b"Authorization: Basic " in asked
-    assert host.asked("/elsewhere") == 0
+    assert host.request_count("/elsewhere") == 0
     assert SECRET not in caplog.text

@@ -23,7 +23,7 @@ def by_length(
     return len(key or b"") % len(all_partitions)
 
 
-def told(delivery: ottla.Delivery) -> None:
+def print_outcome(delivery: ottla.Delivery) -> None:
     error: BaseException | None = delivery.exception()
     print(error or delivery.result())
 
@@ -41,7 +41,7 @@ def send() -> int:
         producer.init_transactions()
         with producer.transaction() as same:
             delivery: ottla.Delivery = same.send("t", {"a": 1}, key="k", headers={"h": b"1"})
-            delivery.add_done_callback(told)
+            delivery.add_done_callback(print_outcome)
             producer.send_offsets({ottla.TopicPartition("t", 0): 5}, "group")
         table: ottla.TableDelivery = producer.send_arrow("t", pa.table({"value": [b"1"]}))
         ranges: list[ottla.SentRange] = table.result(timeout=5)

@@ -17,7 +17,7 @@ from ottla.protocol.records.header import CorruptBatch
 from tests.coordinator.group.group_members import joined
 from tests.coordinator.group.scene import code_of
 from tests.coordinator.group_coordinator import OFFSETS, coordinating
-from tests.fakes.data_side import ME, OTHER, wanted
+from tests.fakes.data_side import ME, OTHER, fetch_from
 from tests.fakes.forgetting_disk import ForgettingDisk
 
 TWO = (ME, OTHER)
@@ -43,7 +43,7 @@ async def test_a_commit_is_answered_when_the_high_watermark_covers_it() -> None:
         reading = asyncio.ensure_future(made.committed())
         await made.side.settle()
         assert not reading.done(), "what is not committed is not shown"
-        made.side.fetch(wanted(1, OFFSETS), replica_id=OTHER)
+        made.side.fetch(fetch_from(1, OFFSETS), replica_id=OTHER)
         assert await work == [ErrorCode.none]
         assert await reading == 5
 

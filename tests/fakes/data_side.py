@@ -204,18 +204,18 @@ class DataSide:
         return build([NewRecord(key, value, (), now_ms) for value in values], **header)
 
     def fetch(
-        self, *wanted: PartitionFetch, **terms: Any
+        self, *requests: PartitionFetch, **terms: Any
     ) -> asyncio.Future[list[PartitionFetchResult]]:
         """Fetch these; the future has the parts of the reply when it would be sent."""
         done: asyncio.Future[list[PartitionFetchResult]] = (
             asyncio.get_running_loop().create_future()
         )
-        self.services.reads.fetch(list(wanted), replace(TERMS, **terms), done.set_result)
+        self.services.reads.fetch(list(requests), replace(TERMS, **terms), done.set_result)
         return done
 
     def start_fetch(self, offset: int, **terms: Any) -> asyncio.Future[list[PartitionFetchResult]]:
         """Fetch the one partition from here on."""
-        return self.fetch(wanted(offset), **terms)
+        return self.fetch(fetch_from(offset), **terms)
 
     async def read(self, offset: int = 0, **terms: Any) -> FetchedPartition:
         """What there is from here on, at once."""
@@ -253,7 +253,7 @@ def _registered(broker: BrokerId) -> BrokerMetadata:
 TERMS: Final = FetchOptions(CONSUMER, 500, 1, 1 << 20, Isolation.READ_UNCOMMITTED)
 
 
-def wanted(offset: int, key: TopicPartition = TP, **more: Any) -> PartitionFetch:
+def fetch_from(offset: int, key: TopicPartition = TP, **more: Any) -> PartitionFetch:
     """One partition of a fetch."""
     want = PartitionFetch(key, more.pop("topic_id", NO_TOPIC_ID))
     want.offset = offset

@@ -65,7 +65,7 @@ class HttpsHost:
     def address(self) -> str:
         return f"https://localhost:{self._listening.getsockname()[1]}"
 
-    def asked(self, path: str) -> int:
+    def request_count(self, path: str) -> int:
         """How often this path was asked for."""
         return sum(request.split(b" ")[1] == path.encode() for request in list(self.requests))
 

@@ -38,7 +38,7 @@ class Member(Protocol):
     def poll(self) -> list[int]:
         """The numbers that have come since."""
 
-    def held(self) -> set[int]:
+    def assigned_partitions(self) -> set[int]:
         """The partitions it holds."""
 
     def commit(self) -> None: ...
@@ -72,7 +72,7 @@ class ConfluentMember:
             got.append(int(message.value() or b""))
         return got
 
-    def held(self) -> set[int]:
+    def assigned_partitions(self) -> set[int]:
         return {part.partition for part in self.consumer.assignment()}
 
     def commit(self) -> None:
@@ -137,7 +137,7 @@ class JavaMember:
     def poll(self) -> list[int]:
         return [int(value) for value in self._members.ask("poll", self._name, 50)]
 
-    def held(self) -> set[int]:
+    def assigned_partitions(self) -> set[int]:
         return {int(part.rpartition("-")[2]) for part in self.parts()}
 
     def parts(self) -> list[str]:
@@ -202,7 +202,7 @@ def settle(members: Sequence[Member], partitions: int, got: list[int]) -> None:
     )
 
     def shares() -> list[set[int]]:
-        return [member.held() for member in members]
+        return [member.assigned_partitions() for member in members]
 
     def is_fair() -> bool:
         held = shares()

@@ -106,7 +106,10 @@ def test_kafkas_own_consumers_share_fairly(broker: Broker, java: JavaMembers) ->
     protocol = {"group_protocol": "consumer", "group_remote_assignor": "range"}
     members = [java.open(f"group-{topic}", topic, **protocol) for _ in range(3)]
     settle(members, PARTITIONS, got)
-    assert [sorted(member.held()) for member in sorted(members, key=lambda m: min(m.held()))] == [
+    assert [
+        sorted(member.assigned_partitions())
+        for member in sorted(members, key=lambda m: min(m.assigned_partitions()))
+    ] == [
         [0, 1, 2],
         [3, 4, 5],
         [6, 7],
@@ -238,11 +241,11 @@ def test_a_static_member_that_restarts_disturbs_nobody(broker: Broker) -> None:
     steady = confluent(broker, topic, group_instance_id="steady")
     coming = confluent(broker, topic, group_instance_id="coming")
     settle([steady, coming], PARTITIONS, got)
-    before, kept = coming.held(), steady.held()
+    before, kept = coming.assigned_partitions(), steady.assigned_partitions()
     coming.close()
     back = confluent(broker, topic, group_instance_id="coming")
-    until(lambda: bool(back.held()), lambda: drain([steady, back], got), "its share")
-    assert (back.held(), steady.held()) == (before, kept)
+    until(lambda: bool(back.assigned_partitions()), lambda: drain([steady, back], got), "its share")
+    assert (back.assigned_partitions(), steady.assigned_partitions()) == (before, kept)
     steady.close()
     back.close()
 

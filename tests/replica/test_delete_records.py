@@ -9,7 +9,7 @@ import pytest
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import CONSUMER_OFFSETS, TopicPartition
 from ottla.replica.delete_records import Deletion, PartitionDeletion
-from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, values_of, wanted
+from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side, fetch_from, values_of
 
 TWO = (ME, OTHER)
 
@@ -45,7 +45,7 @@ async def test_minus_one_means_all_that_is_committed() -> None:
         await fill(side, 5)
         side.start_fetch(4, replica_id=OTHER)
         asyncio.get_running_loop().call_later(
-            0.1, lambda: side.fetch(wanted(5, log_start=4), replica_id=OTHER)
+            0.1, lambda: side.fetch(fetch_from(5, log_start=4), replica_id=OTHER)
         )
         done = await delete(side, -1)
         assert (done.code, done.low_watermark) == (ErrorCode.none, 4)
@@ -80,8 +80,8 @@ async def test_it_waits_until_every_live_replica_has_done_so() -> None:
         await fill(side, 5)
         side.start_fetch(5, replica_id=OTHER)
         loop = asyncio.get_running_loop()
-        loop.call_later(0.2, lambda: side.fetch(wanted(5, log_start=2), replica_id=OTHER))
-        loop.call_later(0.5, lambda: side.fetch(wanted(5, log_start=3), replica_id=OTHER))
+        loop.call_later(0.2, lambda: side.fetch(fetch_from(5, log_start=2), replica_id=OTHER))
+        loop.call_later(0.5, lambda: side.fetch(fetch_from(5, log_start=3), replica_id=OTHER))
         done = await delete(side, 3)
         assert (done.code, done.low_watermark) == (ErrorCode.none, 3)
         assert side.clock.mono_ms() == 500
@@ -103,7 +103,7 @@ async def test_a_replica_that_does_not_follow_is_a_timeout() -> None:
     async with data_side() as side:
         await side.lead(replicas=TWO)
         await fill(side, 5)
-        side.fetch(wanted(5, log_start=1), replica_id=OTHER)
+        side.fetch(fetch_from(5, log_start=1), replica_id=OTHER)
         late = await delete(side, 3, timeout_ms=700)
         assert late.code is ErrorCode.request_timed_out
         assert side.clock.mono_ms() == 700

@@ -21,8 +21,8 @@ from tests.fakes.data_side import (
     TP,
     DataSide,
     data_side,
+    fetch_from,
     values_of,
-    wanted,
 )
 
 TWO = (ME, OTHER)
@@ -32,7 +32,7 @@ COMMITTED = Isolation.READ_COMMITTED
 
 
 async def refusal(side: DataSide, offset: int = 0, **want: Any) -> ErrorCode:
-    [one] = await side.fetch(wanted(offset, **want))
+    [one] = await side.fetch(fetch_from(offset, **want))
     return one.part.error_code
 
 
@@ -47,7 +47,7 @@ async def test_a_reply_is_cut_at_the_limit_of_the_partition_and_never_empty() ->
             await side.append(value)
         size = len(side.batch(b"a" * 100))
         for limit, sent in ((3 * size, 3 * size), (2 * size + 5, 2 * size + 5), (1, size)):
-            [one] = await side.fetch(wanted(0, max_bytes=limit))
+            [one] = await side.fetch(fetch_from(0, max_bytes=limit))
             assert one.size == sent
 
 
@@ -59,7 +59,7 @@ async def test_partitions_share_the_bytes_of_a_reply_in_the_order_asked() -> Non
             await side.lead(key)
             await side.append(b"x" * 100, key=key)
         size = len(side.batch(b"x" * 100))
-        asked = [wanted(0, key) for key in keys]
+        asked = [fetch_from(0, key) for key in keys]
         sizes = [one.size for one in await side.fetch(*asked, max_bytes=2 * size)]
         assert sizes == [size, size, 0, 0]
         sizes = [one.size for one in await side.fetch(*asked, max_bytes=1)]
@@ -160,7 +160,7 @@ async def test_a_broker_that_is_no_replica_is_refused() -> None:
         await side.lead(epoch=3, replicas=TWO)
         [one] = await side.start_fetch(0, replica_id=THIRD)
         assert one.part.error_code is ErrorCode.not_leader_or_follower
-        [one] = await side.fetch(wanted(0, leader_epoch=3), replica_id=THIRD)
+        [one] = await side.fetch(fetch_from(0, leader_epoch=3), replica_id=THIRD)
         assert one.part.error_code is ErrorCode.unknown_leader_epoch
 
 
@@ -171,15 +171,15 @@ async def test_a_reader_whose_last_batch_is_not_ours_hears_where_to_cut() -> Non
         await side.append(b"a")
         await side.lead(epoch=4)
         await side.append(b"b")
-        [cut] = await side.fetch(wanted(2, last_fetched_epoch=3))
+        [cut] = await side.fetch(fetch_from(2, last_fetched_epoch=3))
         assert cut.part.diverging_epoch == (1, 1)
         assert cut.size == 0
-        [beyond] = await side.fetch(wanted(5, last_fetched_epoch=1))
+        [beyond] = await side.fetch(fetch_from(5, last_fetched_epoch=1))
         assert beyond.part.diverging_epoch == (1, 1)
-        [older] = await side.fetch(wanted(0, last_fetched_epoch=0))
+        [older] = await side.fetch(fetch_from(0, last_fetched_epoch=0))
         assert older.part.diverging_epoch is None, "it has nothing, so nothing of it is wrong"
         assert values_of(older.part) == [b"a", b"b"]
-        [same] = await side.fetch(wanted(1, last_fetched_epoch=1))
+        [same] = await side.fetch(fetch_from(1, last_fetched_epoch=1))
         assert same.part.diverging_epoch is None
         assert values_of(same.part) == [b"b"]
 
@@ -245,10 +245,10 @@ async def test_a_follower_that_must_cut_its_log_counts_for_nothing_until_it_has(
         partition = await side.lead(epoch=4, replicas=TWO)
         waiting = side.start_append(b"b", acks=-1, timeout_ms=60_000)
         partition.log.raise_start_offset(1)
-        side.fetch(wanted(offset, last_fetched_epoch=epoch), replica_id=OTHER)
+        side.fetch(fetch_from(offset, last_fetched_epoch=epoch), replica_id=OTHER)
         assert not waiting.done()
         assert partition.require_leadership().followers[OTHER].end == -1
-        side.fetch(wanted(2, last_fetched_epoch=4), replica_id=OTHER)
+        side.fetch(fetch_from(2, last_fetched_epoch=4), replica_id=OTHER)
         assert waiting.done()
 
 
@@ -261,7 +261,7 @@ async def test_a_disk_that_fails_under_a_reader_fails_nobody_else() -> None:
         await side.lead(SECOND)
         await side.append(b"a")
         side.disk.kill()  # every open file is gone, as with a disk that was pulled
-        fetched = await side.fetch(wanted(0, max_bytes=1), wanted(0, SECOND), max_wait_ms=0)
+        fetched = await side.fetch(fetch_from(0, max_bytes=1), fetch_from(0, SECOND), max_wait_ms=0)
         codes = [one.part.error_code for one in fetched]
         assert codes == [ErrorCode.kafka_storage_error, ErrorCode.none]
         assert side.hosted.offline == {TP}
@@ -278,7 +278,7 @@ async def test_what_goes_out_is_counted_for_consumers_and_followers_apart() -> N
         await side.start_fetch(1, replica_id=OTHER)
         await side.start_fetch(0)
         await side.start_fetch(9)
-        await side.fetch(wanted(0, TopicPartition("u", 0)))
+        await side.fetch(fetch_from(0, TopicPartition("u", 0)))
         assert side.count(f"{group}_replication_bytes_out_total", topic="t") == size
         assert side.count(f"{group}_bytes_out_total", topic="t") == size
         assert side.count(f"{group}_all_topics_bytes_out_total") == size

@@ -19,8 +19,8 @@ from tests.fakes.data_side import (
     TERMS,
     TP,
     data_side,
+    fetch_from,
     values_of,
-    wanted,
 )
 
 TWO = (ME, OTHER)
@@ -78,7 +78,9 @@ async def test_a_fetch_that_is_answered_or_forgotten_holds_on_to_nobody(answered
         await side.lead()
         answer = Answer()
         told = ref(answer)
-        parked = side.services.reads.fetch([wanted(0)], replace(TERMS, max_wait_ms=60_000), answer)
+        parked = side.services.reads.fetch(
+            [fetch_from(0)], replace(TERMS, max_wait_ms=60_000), answer
+        )
         del answer
         assert parked is not None and told() is not None
         if answered:
@@ -97,8 +99,8 @@ async def test_a_fetch_that_may_not_wait_or_wants_nothing_is_answered_at_once() 
         assert side.start_fetch(0, max_wait_ms=0).done()
         assert side.start_fetch(0, min_bytes=0).done()
         assert side.fetch().result() == []
-        nowhere = wanted(0, TopicPartition("u", 0))
-        assert side.fetch(wanted(0), nowhere).done(), "an error must be heard"
+        nowhere = fetch_from(0, TopicPartition("u", 0))
+        assert side.fetch(fetch_from(0), nowhere).done(), "an error must be heard"
 
 
 @pytest.mark.spec("DLY-29")
@@ -106,7 +108,7 @@ async def test_waiting_for_several_partitions_ends_with_any_of_them() -> None:
     async with data_side() as side:
         await side.lead()
         await side.lead(SECOND)
-        parked = side.fetch(wanted(0), wanted(0, SECOND))
+        parked = side.fetch(fetch_from(0), fetch_from(0, SECOND))
         await side.append(b"x", key=SECOND)
         assert [one.size > 0 for one in parked.result()] == [False, True]
         assert side.hosted.waiting.fetch.delayed == 0
@@ -127,7 +129,7 @@ async def test_a_follower_that_names_its_last_epoch_waits_as_others_do() -> None
         await side.lead(epoch=3, replicas=(ME, OTHER))
         await side.append(b"a")
         side.start_fetch(1, replica_id=OTHER, max_wait_ms=0)
-        position = wanted(1, leader_epoch=3, last_fetched_epoch=3)
+        position = fetch_from(1, leader_epoch=3, last_fetched_epoch=3)
         parked = side.fetch(position, replica_id=OTHER, max_wait_ms=500)
         await side.settle()
         assert not parked.done()
@@ -139,8 +141,8 @@ async def test_a_follower_that_names_its_last_epoch_waits_as_others_do() -> None
 async def test_waiting_ends_with_the_epoch_it_began_under() -> None:
     async with data_side() as side:
         await side.lead(epoch=3)
-        parked = side.fetch(wanted(0, leader_epoch=3))
-        patient = side.fetch(wanted(0))
+        parked = side.fetch(fetch_from(0, leader_epoch=3))
+        patient = side.fetch(fetch_from(0))
         await side.lead(epoch=4)
         assert parked.result()[0].part.error_code is ErrorCode.fenced_leader_epoch
         assert not patient.done(), "who names no epoch does not mind"

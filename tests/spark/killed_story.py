@@ -137,7 +137,7 @@ class Story:
         if self._kind == "copied":
             self._looked_for_order()
             return
-        seen = self.seen()
+        seen = self.written_rows()
         decided = self.decided()
         assert not seen - upto(decided), f"seen, and not decided, or twice: {self.log}"
         if at_rest:
@@ -150,7 +150,7 @@ class Story:
             found = [data.decode() for at, _, data in rows if at == partition and data]
             assert found == [value(partition + at * PARTITIONS) for at in range(len(found))]
 
-    def seen(self) -> Counter[str]:
+    def written_rows(self) -> Counter[str]:
         rows = committed(self.servers, self.target)
         return Counter(data.decode() for _, _, data in rows if data)
 

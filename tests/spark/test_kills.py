@@ -27,11 +27,11 @@ def test_a_driver_killed_around_its_decision_neither_loses_nor_repeats(
     story = Story(broker.bootstrap_servers, tmp_path, "around")
     story.feed()
     assert story.live(Step.FENCED.value, "1") == -signal.SIGKILL, story.log
-    assert story.seen() == upto(1)  # prepared, and nobody may see it
+    assert story.written_rows() == upto(1)  # prepared, and nobody may see it
     assert story.live(Step.DECIDED.value, "2") == -signal.SIGKILL, story.log
-    assert story.seen() == upto(2)  # decided, and the next life must end it
+    assert story.written_rows() == upto(2)  # decided, and the next life must end it
     assert story.live() == 0, story.log
-    assert story.seen() == upto(story.batches)
+    assert story.written_rows() == upto(story.batches)
 
 
 def test_every_step_of_a_decision_is_one_at_which_a_driver_is_killed() -> None:
@@ -58,7 +58,7 @@ def test_a_query_killed_once_at_random_neither_loses_nor_repeats(
     """The short form of those below."""
     story = Story(broker.bootstrap_servers, tmp_path, f"short-{seed}")
     killed_again_and_again(story, Random(seed), kills=1)
-    assert story.seen() == upto(story.batches)
+    assert story.written_rows() == upto(story.batches)
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_a_query_with_state_killed_at_random_neither_loses_nor_repeats(
 ) -> None:
     story = Story(broker.bootstrap_servers, tmp_path, f"random-{seed}")
     killed_again_and_again(story, Random(seed))
-    assert story.seen() == upto(story.batches)
+    assert story.written_rows() == upto(story.batches)
 
 
 @pytest.mark.slow
@@ -79,4 +79,4 @@ def test_a_query_that_only_copies_keeps_the_order_however_it_is_killed(
     story = Story(broker.bootstrap_servers, tmp_path, f"copied-{seed}", "copied")
     killed_again_and_again(story, Random(1_000 + seed))
     story.looked()
-    assert story.seen().total() == story.batches * PER_BATCH
+    assert story.written_rows().total() == story.batches * PER_BATCH

@@ -66,5 +66,5 @@ def test_a_second_spark_takes_the_query_over_and_the_first_is_told_so(
         with pytest.raises(StreamingQueryException, match="another run of this query is active"):
             first.awaitTermination()
     story.looked()
-    assert story.seen().total() == story.batches * PER_BATCH
+    assert story.written_rows().total() == story.batches * PER_BATCH
     assert story.left_open() == []

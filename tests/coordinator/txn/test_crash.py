@@ -16,7 +16,7 @@ from ottla.protocol.records.control import ControlType, control_type
 from ottla.protocol.records.record import read_records
 from ottla.replica.fetch.options import Isolation
 from tests.coordinator.txn.rig import ID, OTHER_TP, V2, TxnSide, txn_side
-from tests.fakes.data_side import TP, wanted
+from tests.fakes.data_side import TP, fetch_from
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.sync_ring import FakeRing
 
@@ -54,7 +54,7 @@ class Client:
 
 async def seen(rig: TxnSide, key: TopicPartition) -> set[bytes]:
     """What a reader of committed data takes: not the records of transactions named aborted."""
-    asked = rig.side.fetch(wanted(0, key), max_wait_ms=0, isolation=Isolation.READ_COMMITTED)
+    asked = rig.side.fetch(fetch_from(0, key), max_wait_ms=0, isolation=Isolation.READ_COMMITTED)
     [fetched] = await asked
     part = fetched.part
     assert part.error_code is ErrorCode.none

@@ -8,7 +8,7 @@ from ottla.config.replication import RACK_AWARE_SELECTOR
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.replica.fetch.options import FetchClient
-from tests.fakes.data_side import ME, OTHER, TP, values_of, wanted
+from tests.fakes.data_side import ME, OTHER, TP, fetch_from, values_of
 from tests.fakes.replica_pair import ReplicaPair, replica_pair
 
 SELECTS = {"replica.selector.class": RACK_AWARE_SELECTOR}
@@ -29,11 +29,14 @@ async def test_a_leader_sends_a_consumer_to_the_follower_of_its_rack() -> None:
         await with_records(pair, b"a", b"b")
         leader = pair.data(ME)
         for offset, many in ((0, 1), (2, 300)):  # also one that is up to date, at once
-            requests = [wanted(offset), *(wanted(0, TopicPartition("x", 1)) for _ in range(many))]
+            requests = [
+                fetch_from(offset),
+                *(fetch_from(0, TopicPartition("x", 1)) for _ in range(many)),
+            ]
             fetched = await leader.fetch(*requests, client=NEAR_FOLLOWER, max_wait_ms=60_000)
             assert fetched[0].part.preferred_read_replica == OTHER
             assert fetched[0].size == 0
-        [waits] = await leader.fetch(wanted(2), client=NEAR_FOLLOWER, max_wait_ms=60_000)
+        [waits] = await leader.fetch(fetch_from(2), client=NEAR_FOLLOWER, max_wait_ms=60_000)
         assert waits.part.preferred_read_replica == OTHER
         assert leader.clock.mono_ms() < 5_000, "none of them has waited"
         for client in (NEAR_LEADER, ELSEWHERE, FetchClient("", "PLAINTEXT"), None):
@@ -50,7 +53,7 @@ async def test_a_follower_serves_what_it_knows_to_be_committed() -> None:
         await with_records(pair, b"a", b"b")
         follower = pair.data(OTHER)
         assert values_of(await follower.read(0, client=NEAR_FOLLOWER)) == [b"a", b"b"]
-        waiting = follower.fetch(wanted(2), client=NEAR_FOLLOWER, max_wait_ms=60_000)
+        waiting = follower.fetch(fetch_from(2), client=NEAR_FOLLOWER, max_wait_ms=60_000)
         await pair.pass_ms(2_000)
         assert not waiting.done()
         await pair.data(ME).start_append(b"c", acks=-1)
@@ -77,9 +80,9 @@ async def test_records_of_a_follower_above_its_high_watermark_are_not_shown() ->
         log.raise_start_offset(1)
         before = await follower.read(0, client=NEAR_FOLLOWER)
         assert before.error_code is ErrorCode.offset_out_of_range
-        fenced = await follower.fetch(wanted(1, leader_epoch=5), client=NEAR_FOLLOWER)
+        fenced = await follower.fetch(fetch_from(1, leader_epoch=5), client=NEAR_FOLLOWER)
         assert fenced[0].part.error_code is ErrorCode.unknown_leader_epoch
-        missing = await follower.fetch(wanted(0, TopicPartition("t", 9)), client=NEAR_FOLLOWER)
+        missing = await follower.fetch(fetch_from(0, TopicPartition("t", 9)), client=NEAR_FOLLOWER)
         assert missing[0].part.error_code is ErrorCode.unknown_topic_or_partition
 
 
@@ -99,13 +102,13 @@ async def test_a_reader_of_a_follower_goes_on_at_the_next_leader_without_a_gap()
         await with_records(pair, b"a")
         follower = pair.data(OTHER)
         waiting = follower.fetch(
-            wanted(1, leader_epoch=0), client=NEAR_FOLLOWER, max_wait_ms=60_000
+            fetch_from(1, leader_epoch=0), client=NEAR_FOLLOWER, max_wait_ms=60_000
         )
         await pair.lead(OTHER, epoch=1)
         [fetched] = await waiting
         assert fetched.part.error_code is ErrorCode.fenced_leader_epoch
         await follower.start_append(b"b", acks=-1)
-        again = wanted(1, leader_epoch=1)
+        again = fetch_from(1, leader_epoch=1)
         [fetched] = await follower.fetch(again, client=NEAR_FOLLOWER, max_wait_ms=60_000)
         assert values_of(fetched.part) == [b"b"]
         await pair.pass_ms(1_000)

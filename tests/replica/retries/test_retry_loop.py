@@ -18,6 +18,8 @@ from ottla.replica.retries.schedule import LONGEST_MS
 from ottla.replica.transitions import PartitionStop, PartitionTransition
 from ottla.store import paths
 from tests.fakes.data_side import ME, OTHER, TOPIC_ID, TP, DataSide, data_side, values_of
+from tests.fakes.forgetting_disk import ForgettingDisk
+from tests.fakes.replica_pair import replica_pair
 from tests.fakes.scarce_disk import ScarceDisk, everything, nothing
 
 GOOD, REFUSED = ErrorCode.none, ErrorCode.kafka_storage_error
@@ -240,3 +242,32 @@ def _refusal(disk: ScarceDisk) -> OSError:
     except OSError as error:
         return error
     raise AssertionError("it can be read")
+
+
+@pytest.mark.spec("REP-69")
+async def test_a_follower_that_cannot_truncate_follows_when_it_can() -> None:
+    scarce = ScarceDisk()
+    async with replica_pair(disks=(ForgettingDisk(), scarce)) as pair:
+        follower = pair.data(OTHER)
+        follower.run(follower.data._retries.run())
+        for link in pair.links.values():
+            link.cut = True
+        await pair.lead(OTHER, epoch=0)
+        for number in range(3):
+            await follower.append(b"lost %d" % number)
+        await pair.lead(ME, epoch=1)
+        await pair.data(ME).append(b"kept")
+        pair.partition(OTHER).log.release()
+        scarce.refuses = lambda path: path.suffix == ".log"
+        for link in pair.links.values():
+            link.cut = False
+        await pair.pass_ms(5_000)
+        assert follower.hosted.offline == {TP}
+        assert follower.directories.all[0].online
+        scarce.refuses = nothing
+        await pair.pass_ms(LONGEST_MS)
+        assert follower.hosted.offline == set()
+        await pair.lead(ME, epoch=2)
+        await pair.pass_ms(5_000)
+        assert pair.contents(OTHER) == pair.contents(ME)
+        assert pair.partition(OTHER).log.end_offset == 1

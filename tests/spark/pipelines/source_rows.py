@@ -25,5 +25,5 @@ def records(spark: SparkSession, *values: bytes | None) -> DataFrame:
     return spark.createDataFrame(made, schema)
 
 
-def told(frame: DataFrame, *columns: str) -> list[Any]:
+def rows_with_reason(frame: DataFrame, *columns: str) -> list[Any]:
     return [tuple(row) for row in frame.select(*columns, REASON).orderBy("_offset").collect()]

@@ -14,7 +14,7 @@ from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.avro import arrow_schema
 from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
 from ottla.spark.pipelines.spec import Format
-from tests.spark.pipelines.source_rows import AT, records, told
+from tests.spark.pipelines.source_rows import AT, records, rows_with_reason
 
 AVRO = {
     "type": "record",
@@ -39,7 +39,7 @@ def test_avro_is_read_on_the_workers_with_or_without_a_registrys_number(
     value = path.read_bytes()
     values = (value, b"\0\0\0\0\x07" + value, value + b"!", b"\xff", None)
     frame = decoded(records(spark, *values), Format("avro", json.dumps(AVRO)), "sources.v")
-    found = told(frame, "user", "pages", "kind", "at")
+    found = rows_with_reason(frame, "user", "pages", "kind", "at")
     seen = ("a", [1, 2], "B", AT.replace(tzinfo=None), None)
     assert found[:2] == [seen, seen]
     assert [row[-1].startswith("the value does not decode") for row in found[2:4]] == [True, True]

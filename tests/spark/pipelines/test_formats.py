@@ -14,14 +14,14 @@ from ottla.spark.pipelines.decoding.formats import (
     own_columns,
 )
 from ottla.spark.pipelines.spec import Format
-from tests.spark.pipelines.source_rows import records, told
+from tests.spark.pipelines.source_rows import records, rows_with_reason
 
 
 @pytest.mark.spec("APP-12")
 def test_json_is_read_by_its_schema_and_the_rest_is_refused(spark: SparkSession) -> None:
     values = (b'{"user": "a", "n": 1}', b"{}", b"oops", b'{"n": "x"}', b"[]", None)
     frame = decoded(records(spark, *values), Format("json", "user STRING, n INT"), "sources.v")
-    assert told(frame, "user", "n") == [
+    assert rows_with_reason(frame, "user", "n") == [
         ("a", 1, None),
         (None, None, None),
         (None, None, NOT_JSON),
@@ -36,7 +36,9 @@ def test_json_is_read_by_its_schema_and_the_rest_is_refused(spark: SparkSession)
 def test_text_and_bytes_need_no_schema(spark: SparkSession) -> None:
     for kind, value in (("string", "hi"), ("binary", b"hi")):
         frame = decoded(records(spark, b"hi", None), Format(kind), "sources.v")
-        assert told(frame, "value") == [(value, None), (None, None)], "no value: it deletes a key"
+        assert rows_with_reason(frame, "value") == [(value, None), (None, None)], (
+            "no value: it deletes a key"
+        )
 
 
 @pytest.mark.parametrize(

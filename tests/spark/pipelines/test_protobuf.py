@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
 from ottla.spark.pipelines.spec import Format
-from tests.spark.pipelines.source_rows import records, told
+from tests.spark.pipelines.source_rows import records, rows_with_reason
 
 
 def descriptors() -> bytes:
@@ -39,7 +39,7 @@ def test_protobuf_is_read_from_a_file_of_descriptors(spark: SparkSession, tmp_pa
     value = view(user="a", pages=[1, 2], kind=1).SerializeToString()
     format = Format("protobuf", str(path), "shop.View")
     frame = decoded(records(spark, value, b"\xff\xff", None), format, "sources.v")
-    found = told(frame, "user", "pages", "kind")
+    found = rows_with_reason(frame, "user", "pages", "kind")
     assert found[0] == ("a", [1, 2], "SOME", None)
     assert found[1][-1].startswith("the value does not decode")
     assert found[2][-1] == NO_VALUE

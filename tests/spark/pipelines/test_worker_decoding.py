@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.formats import NO_VALUE, ORIGIN
 from ottla.spark.pipelines.decoding.worker_decoding import with_fields
-from tests.spark.pipelines.source_rows import records, told
+from tests.spark.pipelines.source_rows import records, rows_with_reason
 
 FIELDS = pa.schema([("n", pa.int64())])
 
@@ -19,7 +19,7 @@ FIELDS = pa.schema([("n", pa.int64())])
 def test_what_does_not_decode_or_does_not_fit_is_refused_alone(spark: SparkSession) -> None:
     given = records(spark, b'{"n": 1}', b"?", b'{"n": "text"}', None, b'{"n": 2}', b"{}")
     origin = given.selectExpr(*(f"{column} AS {name}" for name, column in ORIGIN.items()))
-    found = told(with_fields(origin, FIELDS, lambda: json.loads, "sources.v"), "n")
+    found = rows_with_reason(with_fields(origin, FIELDS, lambda: json.loads, "sources.v"), "n")
     assert [row[0] for row in found] == [1, None, None, None, 2, None]
     assert [row[1] is None for row in found] == [True, False, False, False, True, True]
     assert found[2][1].startswith("the value does not decode: ")

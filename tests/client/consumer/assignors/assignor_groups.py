@@ -57,7 +57,9 @@ def equal_groups(draw: st.DrawFn) -> tuple[dict[str, Subscription], dict[str, in
     return members, partitions
 
 
-def wanted(members: Mapping[str, Subscription], partitions: Mapping[str, int]) -> set[str]:
+def subscribed_partitions(
+    members: Mapping[str, Subscription], partitions: Mapping[str, int]
+) -> set[str]:
     """Every partition that somebody wants, written as in `short`."""
     topics = {topic for told in members.values() for topic in told.topics}
     return {f"{topic}p{index}" for topic in topics for index in range(partitions[topic])}

@@ -13,7 +13,7 @@ from tests.client.consumer.assignors.assignor_groups import (
     owned_once,
     parts,
     short,
-    wanted,
+    subscribed_partitions,
 )
 
 Group = tuple[dict[str, Subscription], dict[str, int]]
@@ -89,4 +89,4 @@ def test_a_change_settles_within_two_rounds_and_no_partition_ever_has_two_owners
             assert not others & set(share), "its owner has not given it up yet"
         shares = given_now
         assert owned_once(shares)
-    assert dealt(shares) == wanted(members, partitions)
+    assert dealt(shares) == subscribed_partitions(members, partitions)

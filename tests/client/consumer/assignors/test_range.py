@@ -10,7 +10,7 @@ from tests.client.consumer.assignors.assignor_groups import (
     groups,
     owned_once,
     short,
-    wanted,
+    subscribed_partitions,
 )
 
 Group = tuple[dict[str, Subscription], dict[str, int]]
@@ -53,7 +53,7 @@ def test_every_partition_has_one_owner_and_ranges_are_contiguous(given: Group) -
     members, partitions = given
     shares = RangeAssignor().assign(members, partitions)
     assert owned_once(shares)
-    assert dealt(shares) == wanted(members, partitions)
+    assert dealt(shares) == subscribed_partitions(members, partitions)
     for share in shares.values():
         for topic in {at.topic for at in share}:
             indexes = [at.partition for at in share if at.topic == topic]

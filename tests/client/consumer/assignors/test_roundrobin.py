@@ -11,7 +11,7 @@ from tests.client.consumer.assignors.assignor_groups import (
     groups,
     owned_once,
     short,
-    wanted,
+    subscribed_partitions,
 )
 
 Group = tuple[dict[str, Subscription], dict[str, int]]
@@ -61,5 +61,5 @@ def test_every_partition_has_one_owner_who_wants_it(given: Group) -> None:
     members, partitions = given
     shares = RoundRobinAssignor().assign(members, partitions)
     assert owned_once(shares)
-    assert dealt(shares) == wanted(members, partitions)
+    assert dealt(shares) == subscribed_partitions(members, partitions)
     assert all(at.topic in members[who].topics for who, share in shares.items() for at in share)

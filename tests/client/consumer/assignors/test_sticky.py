@@ -20,7 +20,7 @@ from tests.client.consumer.assignors.assignor_groups import (
     owned_once,
     parts,
     short,
-    wanted,
+    subscribed_partitions,
 )
 
 Group = tuple[dict[str, Subscription], dict[str, int]]
@@ -104,7 +104,7 @@ def test_shares_are_as_even_as_subscriptions_allow(given: Group) -> None:
     members, partitions = given
     shares = StickyAssignor().assign(members, partitions)
     assert owned_once(shares)
-    assert dealt(shares) == wanted(members, partitions)
+    assert dealt(shares) == subscribed_partitions(members, partitions)
     for rich, poor in product(shares, repeat=2):
         if len(shares[rich]) - len(shares[poor]) >= 2:
             assert not {at.topic for at in shares[rich]} & set(members[poor].topics)
@@ -122,7 +122,7 @@ def test_no_other_assignment_is_more_even(wants: list[set[str]], counts: list[in
     shares = StickyAssignor().assign(members, partitions)
     choices = [
         [member for member in members if name.partition("p")[0] in members[member].topics]
-        for name in wanted(members, partitions)
+        for name in subscribed_partitions(members, partitions)
     ]
     best = min(sum(owners.count(member) ** 2 for member in members) for owners in product(*choices))
     assert sum(len(share) ** 2 for share in shares.values()) == best
