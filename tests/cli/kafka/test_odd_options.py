@@ -121,6 +121,7 @@ REFUSED: Final = [
     (CONFIGS, "--describe --broker 99999999999", "must be a valid integer broker id"),
     (CONFIGS, "--describe --broker-logger x", "must be a valid integer broker id"),
     (CONFIGS, "--describe --ip 300.1.1.1", "must be a valid IP or resolvable host"),
+    (CONFIGS, "--describe --ip a/b", "must be a valid IP or resolvable host, but it is: a/b"),
     (CONFIGS, "--describe --entity-type topics --entity-default", "--entity-default must not be"),
     (
         CONFIGS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
-import socket
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -156,9 +156,12 @@ def _is_int32(text: str) -> bool:
 
 
 def _is_host(name: str) -> bool:
+    """An address, or what may be the name of a host: whether it is one, the broker finds out."""
+    if not re.fullmatch("[0-9.]+|.*:.*", name):
+        return re.fullmatch("[A-Za-z0-9_.-]+", name) is not None
     try:
-        socket.getaddrinfo(name, None)
-    except (OSError, UnicodeError):
+        ipaddress.ip_address(name)
+    except ValueError:
         return False
     return True
 
