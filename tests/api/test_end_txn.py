@@ -27,7 +27,7 @@ async def test_a_transaction_is_ended_once_and_a_repeat_hears_the_same(
             said = await broker.end(me, commit, version=version)
             assert said.error_code is E.none
             if version >= 5:
-                assert (said.producer_id, said.producer_epoch) == me.bumped()
+                assert (said.producer_id, said.producer_epoch) == me.next_epoch()
         other = await broker.end(me, not commit, version=version)
         assert other.error_code is E.invalid_txn_state
 

@@ -46,7 +46,7 @@ async def test_an_open_transaction_is_ended_where_it_is_and_unknown_partitions_a
 async def test_older_coordinators_and_older_producers_are_fenced(version: int) -> None:
     async with transacting() as broker:
         me = await broker.begun()
-        newer = me.bumped()
+        newer = me.next_epoch()
         assert (await marked(broker, newer, version))[0] is E.none
         assert (await marked(broker, me, version))[0] is E.invalid_producer_epoch
         fenced = await marked(broker, newer, version, coordinator_epoch=2)

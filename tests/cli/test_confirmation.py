@@ -4,7 +4,7 @@ from io import StringIO
 
 import pytest
 
-from ottla.cli.confirmation import agreed, require_terminal
+from ottla.cli.confirmation import confirm, require_terminal
 from ottla.model.errors import UserError
 
 
@@ -12,7 +12,7 @@ from ottla.model.errors import UserError
     ("typed", "is_yes"), [("y\n", True), ("YES\n", True), ("\n", False), ("", False)]
 )
 def test_anything_but_a_yes_is_a_no(typed: str, is_yes: bool) -> None:
-    assert agreed("delete them?", StringIO(typed)) is is_yes
+    assert confirm("delete them?", StringIO(typed)) is is_yes
 
 
 def test_a_script_has_to_say_yes_beforehand() -> None:

@@ -103,7 +103,7 @@ def stage(
         for name, rows in files.items():
             Path(name).write_text(json.dumps({"version": 1, "partitions": rows}))
         if command.words[0] == "profile":
-            staging = Profiles({}, None).added("staging", {SERVERS: "kafka1:9092"})
+            staging = Profiles({}, None).with_profile("staging", {SERVERS: "kafka1:9092"})
             save(file_path(os.environ), staging)
         if command.words == ("adopt",):
             written = write_kafka_data(tmp_path)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.cli.console import Table
-from ottla.cli.watch_view import watched
+from ottla.cli.watch_view import show_repeatedly
 from tests.cli.ottla_program import Run
 from tests.cli.terminal import on_a_terminal
 
@@ -23,7 +23,7 @@ def test_each_look_is_a_line_of_json(capsys: pytest.CaptureFixture[str]) -> None
     def look() -> list[Table]:
         return [Table("groups", ("lag",), [(next(numbers),)])]
 
-    assert watched(look, as_json=True, every_s=1, wait=pauses(3)) == 0
+    assert show_repeatedly(look, as_json=True, every_s=1, wait=pauses(3)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line) for line in lines] == [[{"lag": 0}], [{"lag": 1}], [{"lag": 2}]]
 
@@ -39,7 +39,7 @@ def test_a_broker_that_is_away_for_a_while_does_not_end_it(
             raise failure
         return [Table("groups", ("lag",), [])]
 
-    assert watched(look, as_json=False, every_s=1, wait=pauses(2)) == 0
+    assert show_repeatedly(look, as_json=False, every_s=1, wait=pauses(2)) == 0
     out, err = capsys.readouterr()
     assert "groups: none" in out
     assert err == "ottla: nobody answered\n"
@@ -49,7 +49,7 @@ def test_an_interrupt_is_a_good_end() -> None:
     def look() -> list[Table]:
         raise KeyboardInterrupt
 
-    assert watched(look, as_json=False, every_s=1, wait=pauses(1)) == 0
+    assert show_repeatedly(look, as_json=False, every_s=1, wait=pauses(1)) == 0
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,11 @@ def asking(*replies: Any) -> tuple[Coordinators, list[dict[str, Any]]]:
 def test_old_and_new_replies_name_the_same_broker(reply: Any) -> None:
     coordinators, asked = asking(reply)
     assert asyncio.run(coordinators.find(CoordinatorKind.TXN, "g")) == Node(3, "h", 9)
-    assert coordinators.cached(CoordinatorKind.TXN, "g") == Node(3, "h", 9)
-    assert coordinators.cached(CoordinatorKind.GROUP, "g") is None
+    assert coordinators.cached_node(CoordinatorKind.TXN, "g") == Node(3, "h", 9)
+    assert coordinators.cached_node(CoordinatorKind.GROUP, "g") is None
     assert asked == [{"key": "g", "key_type": 1, "coordinator_keys": ["g"]}]
     coordinators.forget(CoordinatorKind.TXN, "g")
-    assert coordinators.cached(CoordinatorKind.TXN, "g") is None
+    assert coordinators.cached_node(CoordinatorKind.TXN, "g") is None
 
 
 def test_a_refusal_is_raised_with_the_brokers_words() -> None:

@@ -10,11 +10,11 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.changes import (
     Alteration,
     AlterOperation,
-    altered,
+    alter_overrides,
     altered_broker,
     check,
     check_broker,
-    replaced,
+    replace_overrides,
 )
 from ottla.config.dynamic import DynamicConfig
 from ottla.config.topic import TopicConfig
@@ -59,7 +59,7 @@ def test_an_operation_changes_one_override(
     stored: dict[str, str], alteration: Alteration, expected: dict[str, str]
 ) -> None:
     before = dict(stored)
-    assert altered(TopicConfig, BROKER, [alteration], stored) == expected
+    assert alter_overrides(TopicConfig, BROKER, [alteration], stored) == expected
     assert stored == before
 
 
@@ -86,7 +86,7 @@ def test_a_topics_bad_change_is_refused_with_kafkas_code_and_the_key(
     alterations: list[Alteration], code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refusal:
-        altered(TopicConfig, BROKER, alterations, {})
+        alter_overrides(TopicConfig, BROKER, alterations, {})
     assert refusal.value.code is code
     message = refusal.value.message or ""
     said = (alterations[0].name, "operation", "duplicate config keys")
@@ -163,11 +163,11 @@ def test_the_number_of_threads_changes_by_half_to_double_at_a_time() -> None:
 
 
 def test_a_whole_replacement_forgets_what_is_not_named() -> None:
-    assert replaced([("retention.ms", "5")]) == {"retention.ms": "5"}
-    assert replaced([]) == {}
+    assert replace_overrides([("retention.ms", "5")]) == {"retention.ms": "5"}
+    assert replace_overrides([]) == {}
     for pairs in ([("retention.ms", None)], [("a", "1"), ("a", "2")]):
         with pytest.raises(KafkaError) as refusal:
-            replaced(pairs)
+            replace_overrides(pairs)
         assert refusal.value.code is INVALID_REQUEST
 
 
@@ -190,6 +190,8 @@ def test_what_is_added_and_taken_away_again_leaves_no_trace(
     name = "leader.replication.throttled.replicas"
     new = [item for item in added if item not in before]
     stored = {name: ",".join(before)}
-    larger = altered(TopicConfig, BROKER, [Alteration(name, APPEND, ",".join(new))], stored)
-    again = altered(TopicConfig, BROKER, [Alteration(name, SUBTRACT, ",".join(new))], larger)
+    larger = alter_overrides(TopicConfig, BROKER, [Alteration(name, APPEND, ",".join(new))], stored)
+    again = alter_overrides(
+        TopicConfig, BROKER, [Alteration(name, SUBTRACT, ",".join(new))], larger
+    )
     assert again == stored

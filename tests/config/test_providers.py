@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.profile.cluster import resolved
+from ottla.cli.profile.cluster import resolve_cluster
 from ottla.config.properties import load, parse, read_client_file
 from ottla.config.providers import resolve
 from ottla.model.errors import UserError
@@ -43,7 +43,7 @@ def test_a_clients_file_has_them_too(folder: Path, monkeypatch: pytest.MonkeyPat
     file = folder / "client.properties"
     file.write_text("sasl.username=alice\nsasl.password=${env:PASSWORD_OF_ALICE}\n")
     monkeypatch.setenv("PASSWORD_OF_ALICE", "secret")
-    cluster = resolved("localhost:9092", None, None, file)
+    cluster = resolve_cluster("localhost:9092", None, None, file)
     assert cluster.properties == {"sasl.username": "alice", "sasl.password": "secret"}
 
 

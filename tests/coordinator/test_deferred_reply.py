@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ottla.coordinator.deferred_reply import Commit, DeferredReply, all_of, committed
+from ottla.coordinator.deferred_reply import Commit, DeferredReply, all_of, wait_for_commit
 from ottla.model.errors import ErrorCode, KafkaError
 
 E = ErrorCode
@@ -74,11 +74,11 @@ def test_several_are_committed_with_the_last_of_them_or_refused_by_the_first_ref
 
 
 async def test_a_refusal_is_raised_to_whoever_awaits_the_commit() -> None:
-    await committed(None)
+    await wait_for_commit(None)
     good, bad = Commit(), Commit()
     good.settle(E.none)
     bad.settle(E.not_coordinator)
-    await committed(good)
+    await wait_for_commit(good)
     with pytest.raises(KafkaError) as refused:
-        await committed(bad)
+        await wait_for_commit(bad)
     assert refused.value.code is E.not_coordinator

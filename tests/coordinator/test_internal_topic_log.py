@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ottla.coordinator.deferred_reply import committed
+from ottla.coordinator.deferred_reply import wait_for_commit
 from ottla.coordinator.group.records import tombstone
 from ottla.coordinator.internal_topic_log import InternalTopicLog
 from ottla.model.errors import ErrorCode
@@ -60,7 +60,7 @@ async def test_whoever_stops_waiting_disturbs_nobody() -> None:
     async with data_side() as side:
         partition = await side.lead(OFFSETS, replicas=(ME, OTHER))
         batch = topic_log(side).batch(partition, RECORDS, None)
-        waiting = asyncio.ensure_future(committed(topic_log(side).append(partition, batch)))
+        waiting = asyncio.ensure_future(wait_for_commit(topic_log(side).append(partition, batch)))
         await side.settle()
         waiting.cancel()
         await asyncio.sleep(1)

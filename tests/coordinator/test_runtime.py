@@ -126,7 +126,7 @@ async def test_leading_on_under_a_newer_epoch_keeps_the_state() -> None:
         shard = made.shard
         await made.side.lead(OFFSETS, epoch=1)
         assert made.shard is shard
-        assert made.runtime.owned("g").epoch == 1
+        assert made.runtime.owned_shard("g").epoch == 1
 
 
 @pytest.mark.spec("GRP-59")

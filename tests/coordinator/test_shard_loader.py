@@ -75,10 +75,10 @@ class Counting:
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         raise AssertionError("there is none")
 
-    def loaded(self, now: int) -> Outcome[None]:
+    def on_loaded(self, now: int) -> Outcome[None]:
         raise AssertionError("only the runtime asks")
 
-    def unloaded(self) -> tuple[()]:
+    def on_unloaded(self) -> tuple[()]:
         raise AssertionError("only the runtime asks")
 
     def on_timer(self, key: object, now: int) -> Outcome[None]:
@@ -160,11 +160,11 @@ async def test_a_partition_that_failed_to_load_is_loaded_again_after_a_while() -
     class Unlucky(GroupShard):
         failures = 3
 
-        def loaded(self, now: int) -> Outcome[None]:
+        def on_loaded(self, now: int) -> Outcome[None]:
             if Unlucky.failures:
                 Unlucky.failures -= 1
                 raise RuntimeError("a bug")
-            return super().loaded(WallMs(now))
+            return super().on_loaded(WallMs(now))
 
     async with coordinating() as made:
         await made.commit(5)

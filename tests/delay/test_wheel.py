@@ -11,7 +11,7 @@ from ottla.model.clock import MonoMs
 
 
 class Alarm(Entry):
-    def expired(self) -> None:
+    def on_timeout(self) -> None:
         raise AssertionError("a pure wheel runs nothing")
 
 

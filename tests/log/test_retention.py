@@ -10,7 +10,7 @@ from ottla.log.retention import (
     Candidate,
     RetentionBounds,
     RetentionLimits,
-    expired,
+    expired_count,
 )
 from ottla.model.clock import WallMs
 
@@ -31,23 +31,23 @@ def committed(segments: list[Candidate], *, start: int = 0) -> RetentionBounds:
 def test_a_segment_goes_when_its_largest_timestamp_is_older_than_the_limit() -> None:
     segments = log_of((100, 1_000), (100, 2_000), (100, 3_000))
     limits = FOREVER._replace(retention_ms=500)
-    assert expired(segments, committed(segments), limits, now_ms=WallMs(1_500)) == 0
-    assert expired(segments, committed(segments), limits, now_ms=WallMs(1_501)) == 1
-    assert expired(segments, committed(segments), limits, now_ms=WallMs(2_501)) == 2
+    assert expired_count(segments, committed(segments), limits, now_ms=WallMs(1_500)) == 0
+    assert expired_count(segments, committed(segments), limits, now_ms=WallMs(1_501)) == 1
+    assert expired_count(segments, committed(segments), limits, now_ms=WallMs(2_501)) == 2
 
 
 @pytest.mark.spec("LOG-58", "LOG-59")
 def test_a_young_segment_shields_the_older_ones_behind_it() -> None:
     segments = log_of((100, 9_000), (100, 10), (100, 20))
     limits = FOREVER._replace(retention_ms=500)
-    assert expired(segments, committed(segments), limits, now_ms=WallMs(5_000)) == 0
+    assert expired_count(segments, committed(segments), limits, now_ms=WallMs(5_000)) == 0
 
 
 @pytest.mark.spec("LOG-61")
 def test_when_every_segment_is_due_the_active_one_goes_too() -> None:
     segments = log_of((100, 1), (100, 2))
     limits = FOREVER._replace(retention_ms=10)
-    assert expired(segments, committed(segments), limits, now_ms=WallMs(1_000)) == 2
+    assert expired_count(segments, committed(segments), limits, now_ms=WallMs(1_000)) == 2
 
 
 @pytest.mark.spec("LOG-61")
@@ -55,7 +55,7 @@ def test_an_empty_active_segment_is_never_due() -> None:
     segments = log_of((100, 1), (0, 2))
     limits = RetentionLimits(retention_ms=0, retention_bytes=0, deletes=True)
     bounds = RetentionBounds(0, high_watermark=10, end_offset=10)
-    assert expired(segments, bounds, limits, now_ms=WallMs(1_000)) == 1
+    assert expired_count(segments, bounds, limits, now_ms=WallMs(1_000)) == 1
 
 
 @pytest.mark.spec("LOG-62")
@@ -63,38 +63,38 @@ def test_size_removes_segments_only_while_the_excess_covers_a_whole_one() -> Non
     segments = log_of((100, 1), (100, 1), (100, 1))
     for limit, due in [(300, 0), (201, 0), (200, 1), (101, 1), (100, 2), (0, 3)]:
         limits = FOREVER._replace(retention_bytes=limit)
-        assert expired(segments, committed(segments), limits, now_ms=WallMs(2)) == due, limit
+        assert expired_count(segments, committed(segments), limits, now_ms=WallMs(2)) == due, limit
 
 
 @pytest.mark.spec("LOG-63")
 def test_what_lies_before_the_start_offset_goes_under_any_policy() -> None:
     segments = log_of((100, 1), (100, 1), (100, 1))
     compacted = RetentionLimits(retention_ms=0, retention_bytes=0, deletes=False)
-    assert expired(segments, committed(segments, start=19), compacted, now_ms=WallMs(9)) == 1
-    assert expired(segments, committed(segments, start=20), compacted, now_ms=WallMs(9)) == 2
+    assert expired_count(segments, committed(segments, start=19), compacted, now_ms=WallMs(9)) == 1
+    assert expired_count(segments, committed(segments, start=20), compacted, now_ms=WallMs(9)) == 2
 
 
 @pytest.mark.spec("LOG-63")
 def test_the_active_segment_outlives_a_start_offset_at_the_log_end() -> None:
     segments = log_of((100, 1), (100, 1))
     kept = RetentionLimits(retention_ms=-1, retention_bytes=-1, deletes=False)
-    assert expired(segments, committed(segments, start=20), kept, now_ms=WallMs(9)) == 1
+    assert expired_count(segments, committed(segments, start=20), kept, now_ms=WallMs(9)) == 1
 
 
 @pytest.mark.spec("LOG-64")
 def test_either_limit_alone_is_enough() -> None:
     segments = log_of((100, 1), (100, 2_000), (100, 2_000))
     by_both = RetentionLimits(retention_ms=1_000, retention_bytes=100, deletes=True)
-    assert expired(segments, committed(segments), by_both, now_ms=WallMs(2_500)) == 2
+    assert expired_count(segments, committed(segments), by_both, now_ms=WallMs(2_500)) == 2
     by_time = by_both._replace(retention_bytes=1_000)
-    assert expired(segments, committed(segments), by_time, now_ms=WallMs(2_500)) == 1
+    assert expired_count(segments, committed(segments), by_time, now_ms=WallMs(2_500)) == 1
 
 
 @pytest.mark.spec("LOG-64")
 def test_size_counts_only_what_the_start_offset_leaves() -> None:
     segments = log_of((100, 1), (100, 1), (100, 1))
     limits = FOREVER._replace(retention_bytes=200)
-    assert expired(segments, committed(segments, start=10), limits, now_ms=WallMs(1)) == 1
+    assert expired_count(segments, committed(segments, start=10), limits, now_ms=WallMs(1)) == 1
 
 
 @pytest.mark.spec("LOG-65")
@@ -103,7 +103,7 @@ def test_nothing_at_or_above_the_high_watermark_goes() -> None:
     limits = FOREVER._replace(retention_ms=0)
     for watermark, due in [(0, 0), (9, 0), (10, 1), (19, 1), (20, 2), (29, 2), (30, 3)]:
         bounds = RetentionBounds(0, watermark, end_offset=30)
-        assert expired(segments, bounds, limits, now_ms=WallMs(100)) == due, watermark
+        assert expired_count(segments, bounds, limits, now_ms=WallMs(100)) == due, watermark
 
 
 @given(
@@ -119,7 +119,7 @@ def test_retention_takes_the_oldest_end_and_stays_below_the_high_watermark(
     segments = log_of(*shape)
     end = 10 * len(segments)
     bounds = RetentionBounds(min(start, watermark, end), min(watermark, end), end)
-    due = expired(segments, bounds, limits, now_ms=WallMs(55))
+    due = expired_count(segments, bounds, limits, now_ms=WallMs(55))
     ends = [segment.base_offset + 10 for segment in segments]
     assert 0 <= due <= len(segments)
     assert all(ends[i] <= bounds.high_watermark for i in range(due))

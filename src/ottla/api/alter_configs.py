@@ -19,7 +19,7 @@ from ottla.api.config_resources import (
     result,
     unsupported,
 )
-from ottla.config.changes import check, check_broker, replaced
+from ottla.config.changes import check, check_broker, replace_overrides
 from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
 from ottla.delay.slices import in_slices
@@ -37,7 +37,7 @@ async def alter_configs(request: Request, ctx: Context) -> Fields:
 
     async def alter(resource: Resource) -> None:
         require(ctx, Operation.ALTER_CONFIGS, resource)
-        overrides, dry = replaced(pairs[resource]), request.validate_only
+        overrides, dry = replace_overrides(pairs[resource]), request.validate_only
         config = ctx.services.config
         match resource.kind:
             case ConfigKind.TOPIC:

@@ -22,7 +22,7 @@ from ottla.api.config_resources import (
     require,
     unsupported,
 )
-from ottla.config.changes import Alteration, altered, altered_broker
+from ottla.config.changes import Alteration, alter_overrides, altered_broker
 from ottla.config.group import GroupConfig
 from ottla.config.topic import TopicConfig
 from ottla.delay.slices import in_slices
@@ -47,10 +47,10 @@ async def incremental_alter_configs(request: Request, ctx: Context) -> Fields:
         config = ctx.services.config
         match resource.kind:
             case ConfigKind.TOPIC:
-                change = partial(altered, TopicConfig, config.current, alterations)
+                change = partial(alter_overrides, TopicConfig, config.current, alterations)
                 await alter_topic(ctx, resource.name, change, dry=dry)
             case ConfigKind.GROUP:
-                change = partial(altered, GroupConfig, config.current, alterations)
+                change = partial(alter_overrides, GroupConfig, config.current, alterations)
                 await alter_group(ctx, group_name(resource), change, dry=dry)
             case ConfigKind.BROKER:
                 broker = broker_of(ctx, resource.name, OF_CHANGES)

@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 def rates(before: Sample, now: Sample, *, partitions: bool) -> list[Table]:
     """The tables of `ottla top`, the busiest first."""
     seconds = max(now.at_ms - before.at_ms, 1) / 1_000
-    written = {one: _grown(before.ends.get(one), end) / seconds for one, end in now.ends.items()}
+    written = {one: _growth(before.ends.get(one), end) / seconds for one, end in now.ends.items()}
     tables = [_topics(now, written)]
     if partitions:
         rows = [
@@ -56,7 +56,7 @@ def _group(before: Sample, now: Sample, name: str, seconds: float) -> tuple[obje
     state, lags = now.groups[name]
     earlier = {row.partition: row.committed for row in before.groups.get(name, ("", ()))[1]}
     read = sum(
-        _grown(earlier.get(row.partition), row.committed)
+        _growth(earlier.get(row.partition), row.committed)
         for row in lags
         if row.committed is not None
     )
@@ -66,7 +66,7 @@ def _group(before: Sample, now: Sample, name: str, seconds: float) -> tuple[obje
     return (name, state, len(members), rate, lag, left)
 
 
-def _grown(before: int | None, now: int) -> int:
+def _growth(before: int | None, now: int) -> int:
     return 0 if before is None else max(now - before, 0)
 
 

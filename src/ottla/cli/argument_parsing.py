@@ -37,7 +37,7 @@ def whole_number(option: str, text: str, expected: str, *, most: int = INT64_MAX
         raise UserError(f"{option} {text!r}: expected {expected}")
     digits = text.lstrip("0")
     if len(digits) > len(str(most)) or int(digits or "0") > most:
-        raise UserError(f"{option} {shortened(text)}: too large; the largest is {most}")
+        raise UserError(f"{option} {shorten(text)}: too large; the largest is {most}")
     return int(digits or "0")
 
 
@@ -53,7 +53,7 @@ class NotATime(UserError):
     """A text that does not have the form of a time."""
 
 
-def shortened(text: str, most: int = 40) -> str:
+def shorten(text: str, most: int = 40) -> str:
     """A text as an error message repeats it."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}..."
 
@@ -125,7 +125,7 @@ def require_topic_name(option: str, name: str) -> None:
     """Refuse what no topic can be called, before a broker is asked."""
     if not _TOPIC_NAME.fullmatch(name) or name in (".", "..") or len(name) > TOPIC_NAME_MAX:
         raise UserError(
-            f"{option} {shortened(name)}: invalid topic name: allowed are letters, digits, '.', "
+            f"{option} {shorten(name)}: invalid topic name: allowed are letters, digits, '.', "
             f"'_' and '-', at most {TOPIC_NAME_MAX} of them"
         )
 

@@ -110,13 +110,13 @@ def _fetch_names(
     context: typer.Context, incomplete: str, fetch: Callable[[Admin], Iterable[str]]
 ) -> list[str]:
     """Names from the cluster; none if it cannot be reached or does not reply in time."""
-    from ottla.cli.profile.cluster import client_config, resolved
+    from ottla.cli.profile.cluster import client_config, resolve_cluster
     from ottla.client.admin.sync import Admin
     from ottla.config.client import AdminConfig
 
     root = context.find_root().params
     try:
-        bootstrap = context.params.get("bootstrap") or resolved(
+        bootstrap = context.params.get("bootstrap") or resolve_cluster(
             None, root.get("bootstrap"), root.get("profile")
         )
         timeout_ms = os.environ.get(TIMEOUT_VARIABLE, TIMEOUT_MS)

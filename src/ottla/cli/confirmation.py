@@ -30,7 +30,7 @@ def require_terminal(command: str, stdin: TextIO | None = None) -> None:
         )
 
 
-def agreed(question: str, stdin: TextIO | None = None) -> bool:
+def confirm(question: str, stdin: TextIO | None = None) -> bool:
     """Ask on the terminal; anything but a yes is a no."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return (stdin or sys.stdin).readline().strip().lower() in YES

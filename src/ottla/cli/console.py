@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from threading import Event, Timer
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, TypeVar
 
-from ottla.cli.table_layout import fitted, is_number
+from ottla.cli.table_layout import fit_columns, is_number
 from ottla.model.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def draw(table: Table, file: TextIO | None = None, *, width: int | None = None) 
 
     screen = console(file or sys.stdout, width=width)
     cells = [[_cell(cell) for cell in row] for row in table.rows]
-    layout = fitted(table.columns, cells, table.least, screen.width)
+    layout = fit_columns(table.columns, cells, table.least, screen.width)
     drawn = Drawn(title=table.name or None, title_justify="left", show_header=not layout.is_turned)
     if layout.is_turned:
         drawn.add_column(overflow="fold")
@@ -117,7 +117,7 @@ def failures(failed: Mapping[Item, Exception]) -> int:
     return 1 if failed else 0
 
 
-def elapsed(timeout_s: float, every_s: float) -> Iterator[float]:
+def elapsed_seconds(timeout_s: float, every_s: float) -> Iterator[float]:
     """Seconds since the first call, at once and then every so often, until the time is over."""
     clock, pause = SystemClock(), Event()
     began_ms = clock.mono_ms()

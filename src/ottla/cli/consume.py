@@ -12,7 +12,7 @@ from ottla.cli.argument_parsing import INT64_MAX, offset_spec, topic_partitions,
 from ottla.cli.completion import group_names, topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import patience
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap, Properties, pairs
 from ottla.cli.profile.cluster import client_config
 from ottla.cli.records.formatting import Format, parts, shower
@@ -122,7 +122,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     if group is not None:
         limits.require_none(chosen)
     with admin_connection(bootstrap) as admin:
-        partitions = expanded(admin, chosen)  # a topic that is not there is said at once
+        partitions = expand_partitions(admin, chosen)  # a topic that is not there is said at once
         where = ReadRange({}, None) if group is not None else limits.of(admin, partitions)
     if group is not None:
         config["group.id"] = group

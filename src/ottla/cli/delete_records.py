@@ -12,10 +12,10 @@ import typer
 
 from ottla.cli.argument_parsing import INT32_MAX, topic_partitions, whole_number, whole_value
 from ottla.cli.completion import topic_names
-from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
+from ottla.cli.confirmation import DryRun, Yes, confirm, require_terminal
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.topics.delete import replica_bytes
 from ottla.client.admin import OffsetSpec
@@ -70,14 +70,14 @@ def delete_records(
         require_terminal("delete-records")
     with admin_connection(bootstrap) as admin:
         if topic is not None and offset is not None:
-            partitions = expanded(admin, [topic_partitions("TOPIC", topic)])
+            partitions = expand_partitions(admin, [topic_partitions("TOPIC", topic)])
             offsets = dict.fromkeys(partitions, offset)
         if dry_run or not yes:
             table = _to_be_deleted(admin, offsets)
             show(table, as_json=as_json and dry_run, file=sys.stdout if dry_run else sys.stderr)
             if dry_run:
                 return 0
-            if not agreed("delete them?"):
+            if not confirm("delete them?"):
                 print("ottla: nothing was deleted", file=sys.stderr)
                 return 1
         outcomes = admin.delete_records(offsets)

@@ -9,7 +9,7 @@ import typer
 from ottla.cli.cluster.show import COLUMNS, row_of
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
-from ottla.cli.diagnosis.checks import ALL, Severity, examined, grouped
+from ottla.cli.diagnosis.checks import ALL, Severity, examine, group_findings
 from ottla.cli.diagnosis.facts import Facts, everything
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, pairs
 from ottla.model.errors import UserError
@@ -38,8 +38,8 @@ def doctor(
     addresses = _addresses(metrics)
     with admin_connection(bootstrap) as admin:
         facts = everything(admin, addresses)
-    findings = examined(facts, ALL)
-    rows = [row_of(finding) for finding in (findings if as_json else grouped(findings))]
+    findings = examine(facts, ALL)
+    rows = [row_of(finding) for finding in (findings if as_json else group_findings(findings))]
     show(
         Table("clients", CLIENTS, _clients(facts)),
         Table("findings", COLUMNS, rows),

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from ottla.cli.completion import client_settings, group_names, topic_names, topic_settings
-from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolved
+from ottla.cli.profile.cluster import SERVERS_VARIABLE, Cluster, resolve_cluster
 from ottla.model.errors import UserError
 
 
@@ -16,7 +16,7 @@ def _cluster(context: typer.Context, value: str | None) -> Cluster:
     """The cluster that is meant: by this option, or by those that stand before the command."""
     program = context.find_root().params
     file = program.get("command_config")
-    return resolved(value or None, program.get("bootstrap"), program.get("profile"), file)
+    return resolve_cluster(value or None, program.get("bootstrap"), program.get("profile"), file)
 
 
 DEFAULT_SERVER: Final = ""  # the callback decides what that is

@@ -118,10 +118,10 @@ def _separator(text: str) -> bytes:
     begins none of them stands for itself."""
     if not text:
         raise UserError("--key-separator '': expected at least one character")
-    return ESCAPE.sub(lambda found: _escaped(found[1]), text.encode())
+    return ESCAPE.sub(lambda found: _unescape(found[1]), text.encode())
 
 
-def _escaped(name: bytes) -> bytes:
+def _unescape(name: bytes) -> bytes:
     return bytes.fromhex(name[1:].decode()) if name.startswith(b"x") else ESCAPES[name]
 
 

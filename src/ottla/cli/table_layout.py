@@ -24,7 +24,7 @@ class Layout(NamedTuple):
     is_turned: bool = False
 
 
-def fitted(
+def fit_columns(
     columns: Sequence[str], cells: Sequence[Sequence[str]], least: Sequence[str], width: int
 ) -> Layout:
     """The layout of a table on a terminal of so many columns."""

@@ -12,7 +12,7 @@ from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, as_value, line, show
 from ottla.cli.groups.lag import lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.watch_view import EVERY_S, Interval, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, forever, show_repeatedly
 from ottla.client.admin import OffsetSpec
 from ottla.client.admin.sync import Admin
 from ottla.model.clock import SystemClock
@@ -52,7 +52,7 @@ def top(
         pause = Event().wait
         pause(interval)
         if not once:
-            return watched(look, as_json=as_json, every_s=interval, wait=forever())
+            return show_repeatedly(look, as_json=as_json, every_s=interval, wait=forever())
         found = look()
     if as_json:
         print(line(as_value(*found)))

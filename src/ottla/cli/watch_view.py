@@ -37,7 +37,9 @@ CLEAR_SCREEN: Final = "\x1b[2J"
 Look = Callable[[], Sequence[Table]]
 
 
-def watched(look: Look, *, as_json: bool, every_s: float, wait: Callable[[float], object]) -> int:
+def show_repeatedly(
+    look: Look, *, as_json: bool, every_s: float, wait: Callable[[float], object]
+) -> int:
     """Show what `look` finds until interrupted; the exit code. `wait` is the pause."""
     screen = _Screen(sys.stdout, as_json)
     try:

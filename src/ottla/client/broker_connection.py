@@ -121,7 +121,7 @@ class BrokerConnection:
         self, key: int, version: int, body: Sequence[Bytes], timeout_ms: int
     ) -> memoryview:
         """Send a request whose body is encoded already; the response frame without its size."""
-        reply = await self.peer.call(b"".join(self._framed(key, version, body)), timeout_ms)
+        reply = await self.peer.call(b"".join(self._frame(key, version, body)), timeout_ms)
         self.used_ms = self._clock.mono_ms()
         return reply
 
@@ -130,14 +130,14 @@ class BrokerConnection:
     ) -> asyncio.Future[memoryview] | None:
         """As `ask_bytes`, without waiting; None without a connection. Callers apply the timeout."""
         self.used_ms = self._clock.mono_ms()
-        return self.peer.post(self._framed(key, version, body))
+        return self.peer.post(self._frame(key, version, body))
 
     def put(self, key: int, version: int, body: Sequence[Bytes]) -> bool:
         """Send a request that has no response, without waiting; False without a connection."""
         self.used_ms = self._clock.mono_ms()
-        return self.peer.put(self._framed(key, version, body))
+        return self.peer.put(self._frame(key, version, body))
 
-    def _framed(self, key: int, version: int, body: Sequence[Bytes]) -> list[Bytes]:
+    def _frame(self, key: int, version: int, body: Sequence[Bytes]) -> list[Bytes]:
         tags = b"\0" if version >= wire.FLEXIBLE_SINCE.get(key, wire.NEVER) else b""
         name = self._client_id
         size = _HEADER.size - 4 + len(name) + len(tags) + sum(map(len, body))

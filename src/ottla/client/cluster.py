@@ -177,7 +177,7 @@ class Cluster:
         self, kind: CoordinatorKind, key: str, *, timeout_ms: int = LOOKUP_TIMEOUT_MS
     ) -> int:
         """The broker that coordinates this group or transactional id."""
-        coordinator = self._coordinators.cached(kind, key)
+        coordinator = self._coordinators.cached_node(kind, key)
         if coordinator is None:
             # Error codes here are of the broker that was asked: the internal topic is being
             # created, or its partition has no leader. They are not the coordinator's.

@@ -111,7 +111,7 @@ class ClusterView:
         topics_left = {name: topic for name, topic in self.topics.items() if name not in topics}
         return replace(self, topics=topics_left)
 
-    def learned(self, reply: KioMessage, requested: Collection[str] | None) -> ClusterView:
+    def with_metadata(self, reply: KioMessage, requested: Collection[str] | None) -> ClusterView:
         """The view after a Metadata response to a request for `requested` (None: for all)."""
         nodes = {
             broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)

@@ -40,7 +40,7 @@ class Coordinators:
         self._ask = ask
         self._nodes: dict[tuple[CoordinatorKind, str], Node] = {}
 
-    def cached(self, kind: CoordinatorKind, key: str) -> Node | None:
+    def cached_node(self, kind: CoordinatorKind, key: str) -> Node | None:
         return self._nodes.get((kind, key))
 
     def forget(self, kind: CoordinatorKind, key: str) -> None:

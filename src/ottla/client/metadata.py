@@ -95,7 +95,7 @@ class Metadata:
             self._failure = ConnectionError(error_text(error))
         else:
             self._failure = None
-            self.view = self.view.learned(reply, topics)
+            self.view = self.view.with_metadata(reply, topics)
             self._learned_ms = self._clock.mono_ms()
             self._links.forget_bootstrap()
         self._answered_count = self._sent_count

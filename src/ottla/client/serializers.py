@@ -60,26 +60,26 @@ def to_str(data: bytes) -> str:
 
 def from_int(value: int) -> bytes:
     """A whole number in 8 bytes, as Java's LongSerializer writes it."""
-    return _packed(_LONG, value, int)
+    return _pack(_LONG, value, int)
 
 
 def from_int32(value: int) -> bytes:
     """A whole number in 4 bytes, as Java's IntegerSerializer writes it."""
-    return _packed(_INT, value, int)
+    return _pack(_INT, value, int)
 
 
 def from_float(value: float) -> bytes:
     """A number in 8 bytes, as Java's DoubleSerializer writes it."""
-    return _packed(_DOUBLE, value, int | float)
+    return _pack(_DOUBLE, value, int | float)
 
 
 def to_int(data: bytes) -> int:
     """A whole number of 4 or 8 bytes."""
-    return int(_unpacked(_INT if len(data) == _INT.size else _LONG, data))
+    return int(_unpack(_INT if len(data) == _INT.size else _LONG, data))
 
 
 def to_float(data: bytes) -> float:
-    return float(_unpacked(_DOUBLE, data))
+    return float(_unpack(_DOUBLE, data))
 
 
 def from_json(value: object) -> bytes:
@@ -179,7 +179,7 @@ def _schema(schema: Mapping[str, object] | str) -> AvroSchema:
         raise UserError(f"Avro: cannot parse the schema as JSON: {error}") from None
 
 
-def _packed(form: struct.Struct, value: object, kind: type | UnionType) -> bytes:
+def _pack(form: struct.Struct, value: object, kind: type | UnionType) -> bytes:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise SerializationError(f"expected a number, got {type(value).__name__}")
     try:
@@ -188,7 +188,7 @@ def _packed(form: struct.Struct, value: object, kind: type | UnionType) -> bytes
         raise SerializationError(f"{value} does not fit in {form.size} bytes") from None
 
 
-def _unpacked(form: struct.Struct, data: bytes) -> float:
+def _unpack(form: struct.Struct, data: bytes) -> float:
     try:
         number: float = form.unpack(data)[0]
         return number

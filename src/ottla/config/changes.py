@@ -49,14 +49,14 @@ class Alteration(NamedTuple):
     value: str | None
 
 
-def altered(
+def alter_overrides(
     kind: type[TopicConfig] | type[GroupConfig],
     broker: BrokerConfig,
     alterations: Sequence[Alteration],
     stored: Overrides,
 ) -> dict[str, str]:
     """The overrides of a topic or a group after these operations, or KafkaError."""
-    overrides = _applied(kind, stored, alterations)
+    overrides = _apply(kind, stored, alterations)
     check(kind, broker, overrides)
     return overrides
 
@@ -72,12 +72,12 @@ def altered_broker(
     None: on what this broker has read last."""
     if stored is None:
         stored = config.cluster if whole_cluster else config.broker
-    overrides = _applied(BrokerConfig, stored, alterations)
+    overrides = _apply(BrokerConfig, stored, alterations)
     check_broker(config, overrides, whole_cluster=whole_cluster)
     return overrides
 
 
-def replaced(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+def replace_overrides(pairs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """AlterConfigs: the overrides are exactly these; all others are removed."""
     overrides: dict[str, str] = {}
     for name, value in pairs:
@@ -158,7 +158,7 @@ def _check_thread_counts(now: BrokerConfig, changed: BrokerConfig) -> None:
             )
 
 
-def _applied(
+def _apply(
     kind: type[Settings], stored: Overrides, alterations: Sequence[Alteration]
 ) -> dict[str, str]:
     overrides = dict(stored)

@@ -62,13 +62,13 @@ _INTERNAL: Final = frozenset({"internal.segment.bytes"})
 def describe_broker(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
     """Every setting of this broker, or those named."""
     entries = [
-        _described(setting, config.current.text(name), _synonyms(config, name))
+        _describe(setting, config.current.text(name), _synonyms(config, name))
         for name, setting in BrokerConfig.SETTINGS.items()
         if _is_selected(name, only)
     ]
     of_listeners = [entry for entry in _of_listeners(config) if _is_selected(entry.name, only)]
     stored = (config.broker, Source.DYNAMIC_BROKER), (config.cluster, Source.DYNAMIC_CLUSTER)
-    return entries + of_listeners + _unknown(stored, only)
+    return entries + of_listeners + _unknown_settings(stored, only)
 
 
 def _of_listeners(config: DynamicConfig) -> Iterator[Described]:
@@ -77,20 +77,20 @@ def _of_listeners(config: DynamicConfig) -> Iterator[Described]:
     for name in sorted(filter(is_of_listener, named)):
         synonyms = list(_all_synonyms(config, (name, base_name(name))))
         setting = BrokerConfig.SETTINGS[base_name(name)]._replace(name=name)
-        yield _described(setting, synonyms[0].value, synonyms)
+        yield _describe(setting, synonyms[0].value, synonyms)
 
 
 def describe_cluster(config: DynamicConfig, only: Collection[str] | None = None) -> list[Described]:
     """Only the overrides of all brokers."""
     return [
-        _described(
+        _describe(
             BrokerConfig.SETTINGS[base_name(name)]._replace(name=name),
             text,
             [Synonym(name, text, Source.DYNAMIC_CLUSTER)],
         )
         for name, text in sorted(config.cluster.items())
         if base_name(name) in BrokerConfig.SETTINGS and _is_selected(name, only)
-    ] + _unknown([(config.cluster, Source.DYNAMIC_CLUSTER)], only)
+    ] + _unknown_settings([(config.cluster, Source.DYNAMIC_CLUSTER)], only)
 
 
 def describe_topic(
@@ -131,10 +131,10 @@ def _describe_resource(
         value = resource.values.text(name)
         if name in resource.overrides:
             synonyms.insert(0, Synonym(name, value, resource.source))
-        yield _described(setting, value, synonyms)._replace(read_only=False)
+        yield _describe(setting, value, synonyms)._replace(read_only=False)
 
 
-def _described(setting: Setting, value: str | None, synonyms: Sequence[Synonym]) -> Described:
+def _describe(setting: Setting, value: str | None, synonyms: Sequence[Synonym]) -> Described:
     return Described(
         name=setting.name,
         value=None if setting.sensitive else value,
@@ -175,7 +175,7 @@ def _all_synonyms(config: DynamicConfig, names: Sequence[str]) -> Iterator[Synon
             yield Synonym(name, default, Source.DEFAULT)
 
 
-def _unknown(
+def _unknown_settings(
     stored: Iterable[tuple[Overrides, Source]], only: Collection[str] | None
 ) -> list[Described]:
     """Stored settings that this broker does not know, without values: any may be a secret."""

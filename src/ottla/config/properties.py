@@ -105,7 +105,7 @@ def parse(text: str) -> dict[str, str]:
     for line in _logical_lines(text):
         match = _KEY.fullmatch(line)
         assert match is not None  # the pattern takes any text
-        pairs[_unescaped(match[1])] = _unescaped(match[2])
+        pairs[_unescape(match[1])] = _unescape(match[2])
     return pairs
 
 
@@ -155,7 +155,7 @@ def _logical_lines(text: str) -> Iterator[str]:
         yield joined
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     def character(match: re.Match[str]) -> str:
         code = match[1]
         return chr(int(code[1:], 16)) if len(code) == 5 else _CONTROLS.get(code, code)

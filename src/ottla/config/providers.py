@@ -56,7 +56,7 @@ def resolve(
     providers = _providers(texts)
     own = {name for name in texts if name == PREFIX or name.startswith(f"{PREFIX}.")}
 
-    def resolved(name: str, text: str) -> str:
+    def resolve_value(name: str, text: str) -> str:
         def value(match: re.Match[str]) -> str:
             provider = providers.get(match[1])
             if provider is None:
@@ -71,7 +71,7 @@ def resolve(
 
         return _REFERENCE.sub(value, text)
 
-    return {name: resolved(name, text) for name, text in texts.items() if name not in own}
+    return {name: resolve_value(name, text) for name, text in texts.items() if name not in own}
 
 
 def _providers(texts: Mapping[str, str]) -> Mapping[str, Provider]:
@@ -105,18 +105,18 @@ def _value(
         return environment[text]
     path, separator, key = text.rpartition(":")
     if not separator and provider.kind == "file":
-        return _whole(_allowed(Path(key), provider))
+        return _whole(_check_allowed(Path(key), provider))
     if provider.kind == "file":
-        values = parse(_allowed(Path(path), provider).read_text("utf-8"))
+        values = parse(_check_allowed(Path(path), provider).read_text("utf-8"))
         if key not in values:
             raise UserError(f"{path} has no key {key}")
         return values[key]
     if not separator or "/" in key or key in ("", ".", ".."):
         raise UserError("expected a directory and the name of a file in it")
-    return _whole(_allowed(Path(path) / key, provider))
+    return _whole(_check_allowed(Path(path) / key, provider))
 
 
-def _allowed(path: Path, provider: Provider) -> Path:
+def _check_allowed(path: Path, provider: Provider) -> Path:
     actual = path.resolve()
     allowed = [each.resolve() for each in provider.allowed_paths]
     if allowed and not any(actual.is_relative_to(each) for each in allowed):

@@ -211,7 +211,7 @@ class Setting(NamedTuple):
         text = text.strip()
         if not text and self.optional and self.kind not in _EXPECTED:
             return None
-        value = self._typed(text)
+        value = self._value_of(text)
         if value is None:
             raise self._error(text, _EXPECTED[self.kind], source, (text, self._not_typed))
         bits = _BITS.get(self.kind)
@@ -245,7 +245,7 @@ class Setting(NamedTuple):
     def sensitive(self) -> bool:
         return self.kind is Type.PASSWORD
 
-    def _typed(self, text: str) -> Value:
+    def _value_of(self, text: str) -> Value:
         if self.python is tuple:
             return self._items(text)
         match self.kind:
@@ -296,7 +296,7 @@ class Settings:
         joined = {name: setting for settings in inherited for name, setting in settings.items()}
         for attribute, annotation in cls.__annotations__.items():
             if _is_annotated(annotation):
-                setting = _declared(attribute, annotation, getattr(cls, attribute))
+                setting = _setting_of(attribute, annotation, getattr(cls, attribute))
                 joined[setting.name] = setting
         cls.SETTINGS = MappingProxyType(joined)
 
@@ -350,7 +350,7 @@ class Settings:
         return type(self)(**{**self.__dict__, **values})
 
 
-def _declared(attribute: str, annotation: object, default: Value) -> Setting:
+def _setting_of(attribute: str, annotation: object, default: Value) -> Setting:
     base, *marks = get_args(annotation)
     members = get_args(base)
     optional = NoneType in members

@@ -167,7 +167,7 @@ class TopicConfig(Settings):
     @classmethod
     def of(cls, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> Self:
         """The settings of a topic with these overrides on this broker."""
-        values = {**cls._inherited(broker), **cls.read(overrides or {})}
+        values = {**cls._inherited_values(broker), **cls.read(overrides or {})}
         config = cls(**values)
         if config.internal_segment_bytes is not None:
             config = config.changed(segment_bytes=config.internal_segment_bytes)
@@ -187,7 +187,7 @@ class TopicConfig(Settings):
             )
 
     @classmethod
-    def _inherited(cls, broker: BrokerConfig) -> dict[str, TypedValue]:
+    def _inherited_values(cls, broker: BrokerConfig) -> dict[str, TypedValue]:
         """Only what differs from our own default, so that an instance stays small."""
         values: dict[str, TypedValue] = {}
         for name, synonyms in SYNONYMS.items():

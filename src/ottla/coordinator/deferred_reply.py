@@ -78,7 +78,7 @@ def all_of(commits: Sequence[Commit]) -> Commit:
     return combined
 
 
-async def committed(commit: Commit | None) -> None:
+async def wait_for_commit(commit: Commit | None) -> None:
     """Wait for the commit, if there is one; KafkaError if it fails."""
     if commit is not None:
         code = await commit

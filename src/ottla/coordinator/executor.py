@@ -147,13 +147,13 @@ class Executor(Generic[S]):
         batch = self._topic_log.batch(partition, batch_records, producer)
         deferred_count = len(deferred)
 
-        def appended(first: Offset) -> None:
+        def on_appended(first: Offset) -> None:
             del deferred[:deferred_count]
             producer_id = NO_PRODUCER if producer is None else producer.id
             for offset, record in enumerate(records, first + deferred_count):
                 shard.replay(record.change, offset, producer_id)
 
-        return self._topic_log.append(partition, batch, appended)
+        return self._topic_log.append(partition, batch, on_appended)
 
     def _defer(self, owned: OwnedShard[S], records: Sequence[CoordinatorRecord]) -> None:
         """Replay now, write later; records decided meanwhile follow them in the log."""
@@ -178,13 +178,13 @@ class Executor(Generic[S]):
         batch_records = self._topic_log.parts(partition, deferred)[0]
         count, appended_all = len(batch_records), False
 
-        def appended(_: Offset) -> None:
+        def on_appended(_: Offset) -> None:
             nonlocal appended_all
             appended_all = True
             del deferred[:count]
 
         batch = self._topic_log.batch(partition, batch_records, None)
-        commit = self._topic_log.append(partition, batch, appended)
+        commit = self._topic_log.append(partition, batch, on_appended)
         commit.then(lambda code: _log_failure(partition.key, code))
         return appended_all
 

@@ -51,7 +51,7 @@ class Writer:
         return self
 
     def string(self, value: str | None) -> Writer:
-        return self._sized(None if value is None else value.encode(), INT16)
+        return self._write_sized(None if value is None else value.encode(), INT16)
 
     def strings(self, values: Sequence[str]) -> Writer:
         """An array of strings; written without a call for each because there may be very many."""
@@ -65,11 +65,11 @@ class Writer:
             self._parts += parts
         else:
             for data in encoded:
-                self._sized(data, INT16)
+                self._write_sized(data, INT16)
         return self
 
     def blob(self, value: bytes | None) -> Writer:
-        return self._sized(value, INT32)
+        return self._write_sized(value, INT32)
 
     def array(self, length: int) -> Writer:
         """How many elements follow; the caller writes them."""
@@ -98,7 +98,7 @@ class Writer:
     def done(self) -> bytes:
         return b"".join(self._parts)
 
-    def _sized(self, value: bytes | None, length: struct.Struct) -> Writer:
+    def _write_sized(self, value: bytes | None, length: struct.Struct) -> Writer:
         if self._flexible:
             self.varint(0 if value is None else len(value) + 1)
         else:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from ottla.coordinator.deferred_reply import Commit, committed
+from ottla.coordinator.deferred_reply import Commit, wait_for_commit
 from ottla.coordinator.executor import Executor, OwnedShard, ShardPhase, perform
 from ottla.coordinator.internal_topic_log import (
     InternalTopicLog,
@@ -118,7 +118,7 @@ class Runtime(Generic[S]):
             raise KafkaError(ErrorCode.coordinator_not_available)
         return partition_for(key, len(topic.partitions))
 
-    def owned(self, key: str) -> OwnedShard[S]:
+    def owned_shard(self, key: str) -> OwnedShard[S]:
         """The shard that coordinates this key; KafkaError if this broker does not coordinate it."""
         index = self.partition_of(key)
         owned = self._owned.get(index)
@@ -137,7 +137,7 @@ class Runtime(Generic[S]):
     ) -> R:
         """Decide, append, and return the reply once the records are committed."""
         reply, commit = self.submit(key, decide, producer=producer)
-        await committed(commit)
+        await wait_for_commit(commit)
         return reply
 
     def submit(
@@ -152,7 +152,7 @@ class Runtime(Generic[S]):
 
         With `settle`, a decision without records waits for the records it may depend on.
         """
-        owned = self.owned(key)
+        owned = self.owned_shard(key)
         outcome = decide(owned.shard, self._clock.wall_ms())
         commit = self._executor.execute(owned, outcome, producer)
         if commit is None and settle:
@@ -166,9 +166,9 @@ class Runtime(Generic[S]):
 
     async def read(self, key: str, query: Callable[[S], R]) -> R:
         """Read from memory; return once everything the result may depend on is committed."""
-        owned = self.owned(key)
+        owned = self.owned_shard(key)
         answer = query(owned.shard)
-        await committed(self._topic_log.settled(owned.partition))
+        await wait_for_commit(self._topic_log.settled(owned.partition))
         return answer
 
     def active(self) -> list[OwnedShard[S]]:
@@ -190,11 +190,11 @@ class Runtime(Generic[S]):
             timestamp=self._clock.wall_ms(),
         )
 
-        def appended(_: Offset) -> None:
+        def on_appended(_: Offset) -> None:
             commits = marker.type is ControlType.COMMIT
             owned.shard.end_transaction(producer.id, committed=commits)
 
-        return self._topic_log.append(owned.partition, batch, appended)
+        return self._topic_log.append(owned.partition, batch, on_appended)
 
     def _ready(self, index: int) -> OwnedShard[S]:
         owned = self._owned.get(index)
@@ -227,7 +227,7 @@ class Runtime(Generic[S]):
         if owned is None:
             return
         self._cancel_timers(owned)
-        perform(owned.shard.unloaded())
+        perform(owned.shard.on_unloaded())
 
     def close(self) -> None:
         """The broker stops: waiting clients are told to find another coordinator."""
@@ -244,7 +244,7 @@ class Runtime(Generic[S]):
             )
             if done:
                 owned.move(ShardPhase.ACTIVE)
-                self._executor.start(owned, owned.shard.loaded(self._clock.wall_ms()))
+                self._executor.start(owned, owned.shard.on_loaded(self._clock.wall_ms()))
         except OutOfResources as error:
             hosted.fail(owned.partition, error)  # which only logs it
             if self._is_current(owned):
@@ -271,7 +271,7 @@ class Runtime(Generic[S]):
             exc_info=None if is_expected else error,
         )
         self._cancel_timers(owned)
-        perform(owned.shard.unloaded())
+        perform(owned.shard.on_unloaded())
         retry = self._context.timers.call_later(delay_ms, lambda: self._load_again(owned))
         owned.timers[LOAD_AGAIN] = retry
 

@@ -35,10 +35,10 @@ class Shard(Protocol):
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         """The log has a transaction marker for this producer."""
 
-    def loaded(self, now: WallMs) -> Outcome[None]:
+    def on_loaded(self, now: WallMs) -> Outcome[None]:
         """The log has been replayed: requests follow."""
 
-    def unloaded(self) -> Sequence[Effect]:
+    def on_unloaded(self) -> Sequence[Effect]:
         """This broker no longer leads the partition: the answers to waiting requests."""
 
     def on_timer(self, key: Hashable, now: WallMs) -> Outcome[None]:

@@ -70,10 +70,10 @@ class Delayed(Entry):
         """The reply is not needed any more: complete without one."""
         self.completed = True
         if self._purgatory is not None:
-            self._purgatory._finished(self)
+            self._purgatory._finish(self)
             self._purgatory = None
 
-    def expired(self) -> None:
+    def on_timeout(self) -> None:
         if self.force_complete():
             self.on_expire()
 
@@ -161,7 +161,7 @@ class Purgatory(Generic[Key]):
             else:
                 watchers.append(op)
 
-    def _finished(self, op: Delayed) -> None:
+    def _finish(self, op: Delayed) -> None:
         self._timers.cancel(op)
         self.delayed -= 1
         if op._listed:

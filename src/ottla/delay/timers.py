@@ -37,7 +37,7 @@ class Call(Entry):
         super().__init__()
         self._run = run
 
-    def expired(self) -> None:
+    def on_timeout(self) -> None:
         self._run()
 
 
@@ -109,6 +109,6 @@ class Timers:
 
 def _expire(entry: Entry) -> None:
     try:
-        entry.expired()
+        entry.on_timeout()
     except Exception:  # one failing timeout must not prevent the others
         log.exception("timeout handler of %s failed", type(entry).__name__)

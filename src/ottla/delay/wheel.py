@@ -36,7 +36,7 @@ NEVER: Final = -1  # the expiration of a bucket that is in no queue
 
 
 class Entry:
-    """Something that expires. Subclasses say what happens then, by overriding `expired`.
+    """Something that expires. Subclasses say what happens then, by overriding `on_timeout`.
 
     Entries are told apart by identity: a dataclass that is an entry must say `eq=False`.
     """
@@ -52,7 +52,7 @@ class Entry:
         """In a wheel: neither expired nor cancelled."""
         return self._bucket is not None
 
-    def expired(self) -> None:
+    def on_timeout(self) -> None:
         """Its time has come; it is no longer in the wheel."""
         raise NotImplementedError
 

@@ -45,7 +45,7 @@ class RetentionLimits(NamedTuple):
     deletes: bool
 
 
-def expired(
+def expired_count(
     segments: Sequence[Candidate], bounds: RetentionBounds, limits: RetentionLimits, now_ms: WallMs
 ) -> int:
     """How many of the oldest segments are due. All of them means: roll, then remove them."""

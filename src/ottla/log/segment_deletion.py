@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.log.files import OutOfResources
 from ottla.log.producers.snapshot_loading import snapshot_path
-from ottla.log.retention import Candidate, RetentionBounds, RetentionLimits, expired
+from ottla.log.retention import Candidate, RetentionBounds, RetentionLimits, expired_count
 from ottla.log.segment.segment import Segment
 from ottla.model.clock import WallMs
 from ottla.model.ids import Offset
@@ -77,7 +77,7 @@ def delete_old_segments(log: Log, now_ms: WallMs) -> int:
         config.retention_ms, config.retention_bytes, "delete" in config.cleanup_policy
     )
     bounds = RetentionBounds(log.start_offset, log.high_watermark, log.end_offset)
-    count = expired(candidates, bounds, limits, now_ms)
+    count = expired_count(candidates, bounds, limits, now_ms)
     if count == len(candidates):
         log.roll(now_ms)
     for segment in log.segments[:count]:

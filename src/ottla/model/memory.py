@@ -29,7 +29,7 @@ class BufferPool:
 
     def lend(self, size: int) -> memoryview:
         """That many bytes of any content. They come back when the last view of them is gone."""
-        rounded = _rounded(size)
+        rounded = _round_up(size)
         if rounded > self._most_bytes:
             return memoryview(bytearray(size))
         memory = _first_free(self._lent.get(rounded, deque())) or self._more(rounded)
@@ -66,7 +66,7 @@ def _is_free(memory: bytearray) -> bool:
     return True
 
 
-def _rounded(size: int) -> int:
+def _round_up(size: int) -> int:
     """The size rounded up, so that a slightly larger request fits as well."""
     step = 1 << max(size.bit_length() - 3, SMALLEST_STEP_BITS)
     return -(-size // step) * step

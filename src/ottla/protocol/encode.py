@@ -154,7 +154,7 @@ def _value(field: Field, flexible: bool) -> Write:
         convert = _CONVERT.get(field.wire_type, _same)
         return lambda value, out: out.extend(pack(convert(value)))
     is_string = field.wire_type == "string"
-    return _sized(is_string, flexible, nullable=field.nullable)
+    return _sized_writer(is_string, flexible, nullable=field.nullable)
 
 
 def _same(value: object) -> object:
@@ -184,7 +184,7 @@ def _maybe(inner: Write) -> Write:
     return write
 
 
-def _sized(is_string: bool, flexible: bool, *, nullable: bool) -> Write:
+def _sized_writer(is_string: bool, flexible: bool, *, nullable: bool) -> Write:
     pack = _INT16.pack if is_string else _INT32.pack
 
     def write(value: FieldValue, out: bytearray) -> None:
@@ -230,12 +230,12 @@ def tags_writer(entity: Entity) -> Write:
     )
     if not tagged:
         return lambda fields, out: out.extend(b"\0")
-    unset = {name: _encoded(put, field.neutral()) for _, name, put, field in tagged}
+    unset = {name: _encode_value(put, field.neutral()) for _, name, put, field in tagged}
 
     def write(fields: Fields, out: bytearray) -> None:
         present = []
         for tag, name, put, _ in tagged:
-            body = _encoded(put, fields.get(name))
+            body = _encode_value(put, fields.get(name))
             if body and body != unset[name]:
                 present.append(uvarint(tag) + uvarint(len(body)) + body)
         out += uvarint(len(present))
@@ -251,7 +251,7 @@ def _tagged_value(field: Field) -> Write:
     return _value(field._replace(nullable=True), flexible=True)
 
 
-def _encoded(put: Write, value: object) -> bytes:
+def _encode_value(put: Write, value: object) -> bytes:
     out = bytearray()
     if value is not None:
         put(value, out)

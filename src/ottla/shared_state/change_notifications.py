@@ -103,7 +103,9 @@ class NotificationWatch:
         connection = self._connection
         self._watched = True
         try:
-            return await self._store.watch_children(self._parent, lambda _: self._fired(connection))
+            return await self._store.watch_children(
+                self._parent, lambda _: self._on_fired(connection)
+            )
         except BaseException:
             if connection == self._connection:
                 self._watched = False  # or it would never be watched again
@@ -117,7 +119,7 @@ class NotificationWatch:
         elif state is Session.CONNECTED:
             self._on_change()
 
-    def _fired(self, connection: int) -> None:
+    def _on_fired(self, connection: int) -> None:
         if connection == self._connection:
             self._watched = False
             self._on_change()

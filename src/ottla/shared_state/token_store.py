@@ -85,7 +85,7 @@ class TokenStore:
 
     async def create(self, token: Token) -> None:
         """It is in force on this broker when this returns."""
-        ops = [Create(paths.token(token.id), _encoded(token)), _notification(token.id)]
+        ops = [Create(paths.token(token.id), _encode(token)), _notification(token.id)]
         await self._store.multi(ops)
         self.tokens.put([token])
 
@@ -96,7 +96,7 @@ class TokenStore:
         def op(node: Node | None) -> Op:
             if node is None:
                 raise KafkaError(ErrorCode.delegation_token_not_found)
-            return Set(path, _encoded(token), node.version)
+            return Set(path, _encode(token), node.version)
 
         await write_with_notification(self._store, path, op, _notification(token.id))
         self.tokens.put([token])
@@ -134,7 +134,7 @@ def _notification(id: str) -> Op:
     return Create(path, id.encode(), sequential=True)
 
 
-def _encoded(token: Token) -> bytes:
+def _encode(token: Token) -> bytes:
     return TokenNode(*token).encode()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ottla.cli.diagnosis.checks import ALL, AVAILABILITY, Finding, Severity, examined, grouped
+from ottla.cli.diagnosis.checks import ALL, AVAILABILITY, Finding, Severity, examine, group_findings
 from ottla.cli.diagnosis.facts import Client, Facts
 from ottla.cli.transactions.hanging import DecidedTransaction, OpenTransaction
 from ottla.client.admin import (
@@ -40,12 +40,12 @@ def facts(partition: Partition = WELL, **more: Any) -> Facts:
 
 
 def one(found: Facts) -> Finding:
-    [finding] = examined(found, ALL)
+    [finding] = examine(found, ALL)
     return finding
 
 
 def test_a_cluster_that_is_well_has_no_findings() -> None:
-    assert examined(facts(), ALL) == []
+    assert examine(facts(), ALL) == []
 
 
 PREPARED = Transaction("q-s-0", "Ongoing", 7, 0, 2**31 - 1, 1, (TopicPartition("t", 0),), 0)
@@ -195,7 +195,7 @@ def test_a_broker_with_far_more_than_its_share_is_named(found: Facts, what: str)
 
 @pytest.mark.parametrize("found", [many(0, 0, 0, 1, 2), many(0, 1, 2, 0, 1, 2), stored(6, 5, 5)])
 def test_small_differences_are_no_news(found: Facts) -> None:
-    assert examined(found, ALL) == []
+    assert examine(found, ALL) == []
 
 
 @pytest.mark.parametrize(
@@ -208,12 +208,12 @@ def test_small_differences_are_no_news(found: Facts) -> None:
 def test_the_brokers_that_can_lead_a_partition_again_are_named(
     partition: Partition, do: str
 ) -> None:
-    [worst, *_] = examined(facts(partition), AVAILABILITY)
+    [worst, *_] = examine(facts(partition), AVAILABILITY)
     assert worst.do == do
 
 
 def test_a_broker_that_is_gone_is_named_with_what_it_holds() -> None:
-    found = examined(facts(Partition(0, 0, 0, (0, 1, 7), (0, 1), (7,))), AVAILABILITY)
+    found = examine(facts(Partition(0, 0, 0, (0, 1, 7), (0, 1), (7,))), AVAILABILITY)
     assert [finding.subject for finding in found] == ["broker 7", "t-0"]
     assert "replicas of 1 partitions" in found[0].what
 
@@ -221,11 +221,11 @@ def test_a_broker_that_is_gone_is_named_with_what_it_holds() -> None:
 def test_what_is_the_same_for_many_is_one_line_for_people() -> None:
     partitions = tuple(Partition(index, 0, 0, (0, 1, 2), (0, 1), (2,)) for index in range(9))
     sick = Facts(ClusterInfo("c", 0, BROKERS), [Topic("t", None, False, partitions)])
-    found = examined(sick, AVAILABILITY)
+    found = examine(sick, AVAILABILITY)
     assert len(found) == 9
-    [line] = grouped(found)
+    [line] = group_findings(found)
     assert line.subject == "t-0, t-1, t-2 and 6 more"
-    assert grouped(found[:5]) == found[:5]
+    assert group_findings(found[:5]) == found[:5]
 
 
 def test_too_few_copies_for_acks_all_are_said_once_and_before_what_may_go_wrong() -> None:
@@ -233,7 +233,7 @@ def test_too_few_copies_for_acks_all_are_said_once_and_before_what_may_go_wrong(
         Partition(0, 0, 0, (0, 1, 7), (0,), ()),
         topic_configs={"t": setting("min.insync.replicas", "2")},
     )
-    found = examined(short, AVAILABILITY)
+    found = examine(short, AVAILABILITY)
     assert [(finding.severity, finding.subject) for finding in found] == [
         (Severity.BAD, "t-0"),
         (Severity.WARN, "broker 7"),
@@ -242,7 +242,7 @@ def test_too_few_copies_for_acks_all_are_said_once_and_before_what_may_go_wrong(
 
 def test_more_copies_wanted_in_sync_than_there_are_is_bad() -> None:
     wrong = facts(topic_configs={"t": setting("min.insync.replicas", "4")})
-    assert any("can never succeed" in finding.what for finding in examined(wrong, ALL))
+    assert any("can never succeed" in finding.what for finding in examine(wrong, ALL))
 
 
 def internal(copies: int, brokers: int = 3) -> Facts:
@@ -261,12 +261,12 @@ def internal(copies: int, brokers: int = 3) -> Facts:
 def test_an_internal_topic_made_while_brokers_were_down_is_named_with_what_gives_it_more_replicas(
     copies: int,
 ) -> None:
-    [first, *others] = examined(internal(copies), ALL)
+    [first, *others] = examine(internal(copies), ALL)
     assert first.severity is Severity.WARN
     assert "created while fewer brokers were up" in first.what
     assert "ottla reassign plan __consumer_offsets -r 3" in first.do
     assert all("-r 3" in other.do for other in others)
-    assert examined(internal(copies), AVAILABILITY) == [first]
+    assert examine(internal(copies), AVAILABILITY) == [first]
 
 
 @pytest.mark.parametrize(("least", "copies", "named"), [(1, 3, "2"), (1, 1, None), (2, 3, None)])
@@ -282,12 +282,12 @@ def test_a_transaction_log_that_kept_the_minimum_of_its_first_replicas_is_named(
         broker_configs={one.id: setting("transaction.state.log.min.isr", "2") for one in BROKERS},
     )
     commands = [f"ottla configs set topic min.insync.replicas={named} --name {name}"]
-    assert [one.do for one in examined(grown, AVAILABILITY)] == (commands if named else [])
+    assert [one.do for one in examine(grown, AVAILABILITY)] == (commands if named else [])
 
 
 def test_an_internal_topic_with_as_many_replicas_as_brokers_is_no_finding() -> None:
-    assert examined(internal(2, brokers=2), AVAILABILITY) == []
-    assert examined(internal(3), ALL) == []
+    assert examine(internal(2, brokers=2), AVAILABILITY) == []
+    assert examine(internal(3), ALL) == []
 
 
 def test_fewer_replicas_may_be_in_sync_only_where_no_broker_is_left_for_another() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.diagnosis.facts import FAMILY, Client, clients, scraped
+from ottla.cli.diagnosis.facts import FAMILY, Client, clients, scrape_clients
 from tools.nodes import free_ports
 
 
@@ -35,4 +35,4 @@ def test_a_page_without_them_has_none() -> None:
 def test_a_page_that_is_not_there_is_an_error_of_the_system() -> None:
     [port] = free_ports(1)
     with pytest.raises(OSError, match="refused"):
-        scraped(f"127.0.0.1:{port}")
+        scrape_clients(f"127.0.0.1:{port}")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ottla.cli.groups.lag import PartitionLag, merged
+from ottla.cli.groups.lag import PartitionLag, lag_by_partition
 from ottla.client.admin import CommittedOffset, Group, GroupMember
 from ottla.model.ids import TopicPartition
 
@@ -11,7 +11,7 @@ GROUP = Group("g", "classic", "consumer", "Stable", "range", 0, (IDLE, BUSY))
 
 
 def test_committed_and_assigned_partitions_come_together_and_idle_members_last() -> None:
-    rows = merged(GROUP, {A: CommittedOffset(3), C: CommittedOffset(1, 2)}, {A: 10, B: 5})
+    rows = lag_by_partition(GROUP, {A: CommittedOffset(3), C: CommittedOffset(1, 2)}, {A: 10, B: 5})
     assert rows == [
         PartitionLag(A, 3, 10, BUSY),
         PartitionLag(B, None, 5, BUSY),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.kafka.arguments import Arguments, chosen, int16, int64, key_values, properties
+from ottla.cli.kafka.arguments import Arguments, first_given, int16, int64, key_values, properties
 from ottla.model.errors import UserError
 
 
@@ -47,8 +47,8 @@ def test_properties_come_from_options_and_files(parser: Arguments, tmp_path: Pat
     with pytest.raises(UserError, match="No such file"):
         properties(tmp_path / "none")
     options = parser.parse_args(["--broker-list", "b:1"])
-    assert chosen(options, "bootstrap_server", "broker_list") == "b:1"
-    assert chosen(options, "zookeeper") is None
+    assert first_given(options, "bootstrap_server", "broker_list") == "b:1"
+    assert first_given(options, "zookeeper") is None
 
 
 @pytest.mark.parametrize("text", ["9223372036854775808", "-9223372036854775809", "9" * 5_000])

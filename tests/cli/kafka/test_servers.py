@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.cli.kafka.main import run
-from ottla.cli.kafka.servers import bootstrap, registered
+from ottla.cli.kafka.servers import bootstrap, registered_brokers
 from ottla.model.clock import WallMs
 from ottla.model.errors import UserError
 from ottla.store import paths
@@ -46,7 +46,7 @@ def test_brokers_are_looked_up_where_zookeeper_is_named(
     zookeeper: str, cli_broker: Broker, topic: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(register(zookeeper, cli_broker.bootstrap_servers))
-    assert asyncio.run(registered(zookeeper)) == cli_broker.bootstrap_servers
+    assert asyncio.run(registered_brokers(zookeeper)) == cli_broker.bootstrap_servers
     words = ["--zookeeper", zookeeper, "--topic"]
     made = ["--replication-factor", "1", "--partitions", "1"]
     assert run("kafka-topics.sh", ["--create", *words, "by-zookeeper", *made]) == 0
@@ -60,9 +60,9 @@ def test_brokers_are_looked_up_where_zookeeper_is_named(
 
 def test_brokers_of_a_chroot_are_looked_up_below_it(zookeeper: str) -> None:
     asyncio.run(register(f"{zookeeper}/chroot", "there:9092", "elsewhere:9093"))
-    assert asyncio.run(registered(f"{zookeeper}/chroot")) == "there:9092,elsewhere:9093"
+    assert asyncio.run(registered_brokers(f"{zookeeper}/chroot")) == "there:9092,elsewhere:9093"
     with pytest.raises(ConnectionError, match="no broker is registered"):
-        asyncio.run(registered(f"{zookeeper}/empty"))
+        asyncio.run(registered_brokers(f"{zookeeper}/empty"))
 
 
 def test_one_way_to_the_brokers_is_given() -> None:
@@ -77,4 +77,4 @@ def test_one_way_to_the_brokers_is_given() -> None:
 
 def test_a_zookeeper_out_of_reach_is_said() -> None:
     with pytest.raises(ConnectionError, match=r"cannot reach ZooKeeper at 127\.0\.0\.1:1"):
-        asyncio.run(registered("127.0.0.1:1", patience_ms=300))
+        asyncio.run(registered_brokers("127.0.0.1:1", patience_ms=300))

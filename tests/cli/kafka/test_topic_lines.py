@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from ottla.cli.kafka.topic_lines import Filters, described, partition_line
+from ottla.cli.kafka.topic_lines import Filters, lines_of, partition_line
 from ottla.client.admin import Partition, Reassignment, Topic
 from ottla.model.ids import TopicPartition
 
@@ -16,7 +16,7 @@ TOPIC = Topic("t", UUID(int=1), False, (WELL, SHORT, LOST))
 
 @pytest.mark.spec("TOOL-06")
 def test_a_topic_is_a_line_and_each_partition_one_below_it() -> None:
-    lines = list(described(TOPIC, {"retention.ms": "1", "segment.ms": "2"}, Filters(), 1, {}))
+    lines = list(lines_of(TOPIC, {"retention.ms": "1", "segment.ms": "2"}, Filters(), 1, {}))
     assert lines == [
         "Topic: t\tTopicId: AAAAAAAAAAAAAAAAAAAAAQ\tPartitionCount: 3\tReplicationFactor: 2"
         "\tConfigs: retention.ms=1,segment.ms=2",
@@ -36,18 +36,18 @@ def test_a_topic_is_a_line_and_each_partition_one_below_it() -> None:
     ],
 )
 def test_filters_show_partitions_alone(filters: Filters, shown: list[int]) -> None:
-    lines = list(described(TOPIC, {}, filters, 2, {}))
+    lines = list(lines_of(TOPIC, {}, filters, 2, {}))
     assert [int(line.split("\t")[2].split(": ")[1]) for line in lines] == shown
 
 
 def test_only_topics_with_settings_of_their_own_may_be_shown() -> None:
     only = Filters(overrides_only=True)
-    assert list(described(TOPIC, {}, only, 1, {})) == []
-    assert len(list(described(TOPIC, {"a": "1"}, only, 1, {}))) == 1
+    assert list(lines_of(TOPIC, {}, only, 1, {})) == []
+    assert len(list(lines_of(TOPIC, {"a": "1"}, only, 1, {}))) == 1
 
 
 def test_a_move_under_way_is_shown() -> None:
     move = Reassignment((1, 2, 3), (3,), (1,))
     assert "\tAdding Replicas: 3\tRemoving Replicas: 1\t" in partition_line("t", WELL, move)
-    lines = list(described(TOPIC, {}, Filters(), 1, {TopicPartition("t", 0): move}))
+    lines = list(lines_of(TOPIC, {}, Filters(), 1, {TopicPartition("t", 0): move}))
     assert sum("Adding Replicas" in line for line in lines) == 1

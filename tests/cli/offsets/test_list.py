@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import ottla
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
@@ -37,7 +37,7 @@ def test_mistakes_are_said_in_a_line(run: Run, topic: str) -> None:
 
 
 def test_a_topic_without_partitions_means_all_of_them(admin: ottla.Admin, topic: str) -> None:
-    assert expanded(admin, [(topic, None), ("other", (7,))]) == [
+    assert expand_partitions(admin, [(topic, None), ("other", (7,))]) == [
         TopicPartition(topic, 0),
         TopicPartition(topic, 1),
         TopicPartition("other", 7),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.profile.cluster import Cluster, ClusterOptions, chosen, client_config
+from ottla.cli.profile.cluster import Cluster, ClusterOptions, choose_cluster, client_config
 from ottla.cli.profile.profiles import (
     HIDDEN,
     Profiles,
@@ -43,14 +43,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_nearer_to_the_command_names_the_cluster(
     given: ClusterOptions, servers: str
 ) -> None:
-    assert chosen(given, KNOWN) == servers
-    assert chosen(ClusterOptions(), Profiles({}, None)) == "localhost:9092"
+    assert choose_cluster(given, KNOWN) == servers
+    assert choose_cluster(ClusterOptions(), Profiles({}, None)) == "localhost:9092"
 
 
 def test_properties_of_a_profile_do_not_go_to_another_cluster_unasked() -> None:
-    assert chosen(ClusterOptions(after="other:1"), KNOWN).properties == {}
-    assert chosen(ClusterOptions(variable="other:1"), KNOWN).properties == {}
-    assert chosen(ClusterOptions(after="other:1", profile="prod"), KNOWN).properties == PROD
+    assert choose_cluster(ClusterOptions(after="other:1"), KNOWN).properties == {}
+    assert choose_cluster(ClusterOptions(variable="other:1"), KNOWN).properties == {}
+    assert choose_cluster(ClusterOptions(after="other:1", profile="prod"), KNOWN).properties == PROD
 
 
 def test_each_client_gets_the_properties_it_has() -> None:

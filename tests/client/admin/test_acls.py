@@ -12,7 +12,7 @@ import ottla
 import ottla.aio
 from ottla import AclFilter, AclRule, ErrorCode, KafkaError, UserError
 from ottla.client.admin import AclKind, AclOperation, AclPattern, AclPermission
-from ottla.client.admin.acls import _deleted, _rule
+from ottla.client.admin.acls import _deleted_rules, _rule
 from ottla.security.acl import Filter, Rule
 from ottla.testing import Broker
 
@@ -198,6 +198,8 @@ def test_words_of_a_newer_broker_are_unknown() -> None:
 
 def test_a_rule_that_could_not_be_deleted_fails_its_filter() -> None:
     stuck = row(error_code=ErrorCode.unknown_server_error, error_message="stuck")
-    told = _deleted(row(matching_acls=[row(), stuck]))
+    told = _deleted_rules(row(matching_acls=[row(), stuck]))
     assert isinstance(told, KafkaError) and told.message == "stuck"
-    assert _deleted(row(matching_acls=[row()])) == [AclRule.allow("User:a", "read", "topic", "t")]
+    assert _deleted_rules(row(matching_acls=[row()])) == [
+        AclRule.allow("User:a", "read", "topic", "t")
+    ]

@@ -5,7 +5,7 @@ import pytest
 import ottla
 from ottla import ErrorCode, KafkaError
 from ottla.client.admin import MorePartitions, NewTopic
-from ottla.client.admin.topics import _paged, _topic
+from ottla.client.admin.topics import _describe_pages, _topic
 
 
 @pytest.mark.spec("TOOL-18")
@@ -90,5 +90,5 @@ def test_a_topic_that_comes_in_pages_is_put_together(admin: ottla.Admin, name: s
             cursor = {"topic_name": at.topic_name, "partition_index": at.partition_index}
 
     assert admin.wait_for(lambda _: pages(2)) == [0, 1, 2, 3, 4]
-    [row] = admin.wait_for(lambda each: _paged(each, 0, [name]))
+    [row] = admin.wait_for(lambda each: _describe_pages(each, 0, [name]))
     assert len(row.partitions) == 5

@@ -70,7 +70,7 @@ async def test_what_the_user_has_not_seen_is_not_consumed() -> None:
         subscribing.assign(core, [HERE])
         await rig.poll()
         core.unread = lambda: {HERE: 3}
-        assert core.consumed()[HERE].offset == 3
+        assert core.consumed_positions()[HERE].offset == 3
 
 
 async def test_a_poll_is_quiet_only_when_there_is_nothing_but_records_to_take() -> None:
@@ -98,7 +98,7 @@ async def test_a_part_that_breaks_is_heard_of_in_the_next_poll(
     del rig.cluster.script[OFFSET_COMMIT]
     async with rig.run() as core:
         subscribing.assign(core, [HERE])
-        core.commits.start(core.consumed(), lambda _: None, is_retried=False)
+        core.commits.start(core.consumed_positions(), lambda _: None, is_retried=False)
         with pytest.raises(KeyError):
             await rig.poll()
     assert "consumer background task failed" in caplog.text

@@ -46,9 +46,9 @@ class Broken(ConsumerInterceptor):
 def test_each_gets_what_the_one_before_made_and_a_broken_one_is_passed_over() -> None:
     one, two = DropFirst(), DropFirst()
     chain = Interceptors([one, Broken(), two, ConsumerInterceptor()])
-    assert [each.offset for each in chain.consumed([record(n) for n in range(4)])] == [2, 3]
+    assert [each.offset for each in chain.call_on_consume([record(n) for n in range(4)])] == [2, 3]
     offsets = {TopicPartition("t", 0): OffsetAndMetadata(4)}
-    chain.committed(offsets)
+    chain.call_on_commit(offsets)
     assert one.commits == two.commits == [offsets]
     chain.close()
     assert one.closed and two.closed

@@ -84,10 +84,10 @@ class Rig:
     def pass_ms(self, ms: int) -> None:
         self.clock.ns += ms * 1_000_000
 
-    def prepared(
+    def prepare(
         self, view: TopicView, value: Any = b"v", key: Any = None, **more: Any
     ) -> PreparedRecord:
-        return self.intake.prepared(view, ProducerRecord(view.name, value, key, **more))
+        return self.intake.prepare(view, ProducerRecord(view.name, value, key, **more))
 
     def drained(self, view: ClusterView, node: int = 1) -> list[Batch]:
         ready = self.accumulator.ready(view, MonoMs(self.now_ms))

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ottla.client.producer.delivery import Delivery, failed
+from ottla.client.producer.delivery import Delivery, failed_delivery
 from tests.client.producer.rig import TP, batch
 
 
@@ -25,7 +25,7 @@ def test_a_result_is_waited_for() -> None:
 
 @pytest.mark.spec("PRD-03", "PRD-13")
 def test_an_error_is_raised_where_the_result_is_asked_for() -> None:
-    delivery = failed(TP, ValueError("no"))
+    delivery = failed_delivery(TP, ValueError("no"))
     with pytest.raises(ValueError, match="no"):
         delivery.result(0)
     assert isinstance(delivery.exception(0), ValueError)

@@ -9,7 +9,7 @@ import pytest
 from ottla.client.errors import UserError
 from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
 from ottla.client.partitioners import partition_of
-from ottla.client.producer.send_path import checked
+from ottla.client.producer.send_path import checked_record
 from tests.client.producer.broker_rig import producing
 from tests.fakes.scripted_broker import ScriptedBroker
 
@@ -17,10 +17,10 @@ from tests.fakes.scripted_broker import ScriptedBroker
 @pytest.mark.spec("PRD-10")
 def test_headers_cannot_be_changed_once_they_are_given() -> None:
     given = [("a", b"1")]
-    record = checked("t", b"", None, headers=given, partition=None, timestamp_ms=None)
+    record = checked_record("t", b"", None, headers=given, partition=None, timestamp_ms=None)
     given.append(("b", b"2"))
     assert record.headers == (("a", b"1"),)
-    mapped = checked("t", b"", None, headers={"x": None}, partition=None, timestamp_ms=None)
+    mapped = checked_record("t", b"", None, headers={"x": None}, partition=None, timestamp_ms=None)
     assert mapped.headers == (("x", None),)
 
 
@@ -41,7 +41,7 @@ def test_a_part_of_a_record_that_is_wrong_is_named(wrong: dict[str, Any], said: 
     whole = {"topic": "t", "partition": None, "timestamp_ms": None, "headers": None, **wrong}
     topic = whole.pop("topic")
     with pytest.raises(UserError) as told:
-        checked(topic, b"", None, **whole)
+        checked_record(topic, b"", None, **whole)
     assert said in str(told.value)
 
 

@@ -50,7 +50,7 @@ class Scene:
             change = self.shard.decode(key, value)
             assert change is not None
             self.shard.replay(change, offset, NO_PRODUCER)
-        self.execute(self.shard.loaded(self.now))
+        self.execute(self.shard.on_loaded(self.now))
 
     @property
     def group(self) -> ClassicGroup:

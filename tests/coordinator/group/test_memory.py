@@ -90,7 +90,7 @@ def test_what_was_loaded_counts_and_is_given_back_when_another_coordinates() -> 
     assert before > 2 * (MEMBER_BYTES + 1_000)
     after = scene.crash().shard
     assert after._memory.total == before
-    after.unloaded()
+    after.on_unloaded()
     assert after._memory.total == 0
 
 
@@ -165,7 +165,7 @@ def test_members_of_the_consumer_protocol_count_and_too_many_are_refused() -> No
     assert scene.shard._memory.total == scene.it.memory_bytes <= MB
     after = scene.after_a_crash()
     assert after.shard._memory.total == scene.it.memory_bytes
-    after.shard.unloaded()
+    after.shard.on_unloaded()
     assert after.shard._memory.total == 0
 
 

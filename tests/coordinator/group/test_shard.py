@@ -64,7 +64,7 @@ def test_whoever_waits_hears_that_the_group_is_coordinated_elsewhere() -> None:
     scene = Scene()
     joined = scene.stable(2)
     waiting = scene.start_join(joined[0].member_id)
-    perform(scene.shard.unloaded())
+    perform(scene.shard.on_unloaded())
     assert waiting[0].error is ErrorCode.not_coordinator
     assert not scene.shard.groups
 
@@ -75,7 +75,7 @@ def test_whoever_waits_for_an_assignment_hears_it_too() -> None:
     waiting = [scene.start_join() for _ in range(2)]
     scene.pass_ms(1)
     synced = scene.start_sync(waiting[1][0])
-    perform(scene.shard.unloaded())
+    perform(scene.shard.on_unloaded())
     assert synced[0].error is ErrorCode.not_coordinator
 
 

@@ -87,7 +87,7 @@ async def test_a_zombie_can_neither_write_nor_add_nor_end(version: int) -> None:
 async def test_an_end_that_uses_up_the_epochs_waits_for_a_new_producer_id() -> None:
     async with txn_side() as rig:
         me = await rig.init()
-        shard = rig.parts.runtime.owned(ID).shard
+        shard = rig.parts.runtime.owned_shard(ID).shard
         held = shard.get(ID)
         assert held is not None
         last = Producer(me.id, LAST_EPOCH - 1)
@@ -123,7 +123,7 @@ async def test_a_two_phase_transaction_is_never_overdue_and_survives_its_client(
         assert await state(rig) is S.ONGOING
         asked = InitProducerIdRequest(60_000, two_phase=True, keep_prepared=True)
         given = await rig.txns.initialise(ID, asked)
-        assert (given.producer, given.ongoing) == (me.bumped(), me)
+        assert (given.producer, given.ongoing) == (me.next_epoch(), me)
         assert await rig.refusal(rig.end(me, True, version=2)) is ErrorCode.producer_fenced
         following = await rig.end(given.producer, True, version=2)
         assert following == (me.id, me.epoch + 2)
@@ -179,7 +179,7 @@ async def test_every_end_of_the_newer_protocol_gives_the_next_epoch() -> None:
         for number in range(3):
             assert await rig.write(me, b"x", txn=V2) is ErrorCode.none
             following = await rig.end(me, number != 1, version=2)
-            assert following == me.bumped()
+            assert following == me.next_epoch()
             late = await rig.write(me, b"late", sequence=1, txn=V2)
             assert late is ErrorCode.invalid_producer_epoch
             me = following
@@ -243,7 +243,7 @@ async def test_another_coordinator_finishes_what_was_decided() -> None:
         await rig.write(me, b"a")
         await rig.side.follow(TP, epoch=1)
         await rig.end(me, True)
-        rig.parts.runtime.on_unlead(rig.parts.runtime.owned(ID).partition.key)
+        rig.parts.runtime.on_unlead(rig.parts.runtime.owned_shard(ID).partition.key)
         refused = rig.txns.describe(ID)
         assert await rig.refusal(refused) is ErrorCode.not_coordinator
         await rig.side.lead(TP, epoch=2)

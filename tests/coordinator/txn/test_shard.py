@@ -43,7 +43,7 @@ class Heard:
         if committed:
             self.committed.append(id)
 
-    def completed(self, id: str) -> None:
+    def on_completed(self, id: str) -> None:
         self.done.append(id)
 
 
@@ -83,7 +83,7 @@ def test_deciding_changes_nothing_until_it_is_replayed() -> None:
 def test_what_was_decided_before_loading_is_finished_after_it() -> None:
     decided = ONGOING._replace(state=S.PREPARE_COMMIT)
     shard, heard = shard_of(ONGOING, decided._replace(id="other"))
-    outcome = shard.loaded(WallMs(0))
+    outcome = shard.on_loaded(WallMs(0))
     assert heard.finishing == ["other"]
     assert {op.key for op in outcome.timers} == {TIMEOUT_CHECK, EXPIRATION_CHECK}
 

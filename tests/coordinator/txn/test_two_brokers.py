@@ -105,7 +105,7 @@ async def test_a_broker_stops_at_once_though_another_does_not_answer() -> None:
         producer = await started(cluster)
         cluster.replies_pass[WRITE_TXN_MARKERS].clear()
         cluster.replies_pass[ADD_PARTITIONS_TO_TXN].clear()
-        write = cluster.b.produce(producer.bumped(), THERE)
+        write = cluster.b.produce(producer.next_epoch(), THERE)
         assert await cluster.a.end(producer) is E.none
         clock, before_ms = cluster.a.side.clock, cluster.a.side.clock.mono_ms()
     assert await write is E.not_enough_replicas

@@ -17,7 +17,7 @@ from ottla.cli.acls.options import (
     TransactionalIds,
     table,
 )
-from ottla.cli.confirmation import Yes, agreed
+from ottla.cli.confirmation import Yes, confirm
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import failures, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
@@ -124,7 +124,7 @@ def remove(  # noqa: PLR0913 - a command's options are its parameters
         found = sorted({rule for each in filters for rule in admin.describe_acls(each)})
     if found and not yes:
         show(table("to be removed", found), as_json=False, file=sys.stderr)
-        if not agreed("remove them?"):
+        if not confirm("remove them?"):
             print("ottla: nothing was removed", file=sys.stderr)
             return 1
     with admin_connection(bootstrap) as admin:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.console import elapsed
+from ottla.cli.console import elapsed_seconds
 from ottla.cli.kafka.daemon import start
 from ottla.cli.kafka.zookeeper_start import command as zookeeper_command
 from ottla.model.errors import UserError
@@ -163,7 +163,7 @@ def wait_until_ready(
 ) -> None:
     """Until each of them has printed its ready line; UserError if one ends or takes too long."""
     waiting = list(brokers)
-    for seconds in elapsed(timeout_s, CHECK_EVERY_S):
+    for seconds in elapsed_seconds(timeout_s, CHECK_EVERY_S):
         for broker in list(waiting):
             log = broker.log(folder)
             if log.exists() and READY in log.read_text(encoding="utf-8", errors="replace"):
@@ -188,7 +188,7 @@ def stop_processes(
     running = [process for process in processes if process.is_running(folder)]
     for process in running:
         os.kill(process.pid, signal.SIGTERM)
-    for _ in elapsed(timeout_s, CHECK_EVERY_S):
+    for _ in elapsed_seconds(timeout_s, CHECK_EVERY_S):
         for process in [each for each in running if not _is_alive(each, folder)]:
             report(process)
             running.remove(process)

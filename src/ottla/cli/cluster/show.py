@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
-from ottla.cli.diagnosis.checks import AVAILABILITY, Finding, Severity, examined, grouped
+from ottla.cli.diagnosis.checks import AVAILABILITY, Finding, Severity, examine, group_findings
 from ottla.cli.diagnosis.facts import availability
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 
@@ -66,9 +66,9 @@ def health(*, as_json: AsJson = False, bootstrap: Bootstrap = DEFAULT_SERVER) ->
     """
     with admin_connection(bootstrap) as admin:
         facts = availability(admin)
-    findings = examined(facts, AVAILABILITY)
+    findings = examine(facts, AVAILABILITY)
     if findings or as_json:
-        rows = [row_of(finding) for finding in (findings if as_json else grouped(findings))]
+        rows = [row_of(finding) for finding in (findings if as_json else group_findings(findings))]
         show(Table("health", COLUMNS, rows), as_json=as_json)
     else:
         counts = {

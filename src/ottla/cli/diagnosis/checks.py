@@ -51,14 +51,14 @@ class Finding(NamedTuple):
 Check: TypeAlias = Callable[[Facts], Iterator[Finding]]
 
 
-def examined(facts: Facts, checks: Iterable[Check]) -> list[Finding]:
+def examine(facts: Facts, checks: Iterable[Check]) -> list[Finding]:
     """Every finding, the worst first."""
     order = list(Severity)
     findings = [finding for check in checks for finding in check(facts)]
     return sorted(findings, key=lambda finding: (order.index(finding.severity), finding.subject))
 
 
-def grouped(findings: Iterable[Finding]) -> list[Finding]:
+def group_findings(findings: Iterable[Finding]) -> list[Finding]:
     """For people: what is the same for many partitions in one line, which names a few of them."""
     same: dict[Finding, list[str]] = {}
     for finding in findings:
@@ -84,7 +84,7 @@ def no_controller(facts: Facts) -> Iterator[Finding]:
 
 
 def missing_brokers(facts: Facts) -> Iterator[Finding]:
-    """Brokers that have replicas and are not in the cluster."""
+    """Brokers that are assigned replicas but are not in the cluster."""
     live = {broker.id for broker in facts.cluster.brokers}
     missing = Counter(
         broker for _, partition in _partitions(facts) for broker in {*partition.replicas} - live
@@ -115,11 +115,11 @@ def _how_to_lead(partition: Partition, live: set[int]) -> str:
     lead unless an operator says so."""
     down = set(partition.isr) - live
     if down:
-        return f"start {_named(down)}: all its records are there"
+        return f"start {_broker_names(down)}: all its records are there"
     if not live & set(partition.replicas):
-        return f"start {_named(partition.replicas)}: its replicas are there"
+        return f"start {_broker_names(partition.replicas)}: its replicas are there"
     return (
-        f"look in the log of {_named(partition.isr or partition.replicas)} for a failed "
+        f"look in the log of {_broker_names(partition.isr or partition.replicas)} for a failed "
         "disk or a corrupt log; if it cannot be repaired, kafka-leader-election --election-type "
         "unclean makes available what other replicas have"
     )
@@ -136,7 +136,7 @@ def below_min_isr(facts: Facts) -> Iterator[Finding]:
                     f"has {len(partition.isr)} replicas in sync, fewer than {MIN_ISR}={least}: "
                     "acks=all is refused",
                     "bring back the replicas on "
-                    f"{_named(set(partition.replicas) - set(partition.isr))}",
+                    f"{_broker_names(set(partition.replicas) - set(partition.isr))}",
                 )
 
 
@@ -150,7 +150,7 @@ def under_replicated(facts: Facts) -> Iterator[Finding]:
                 Severity.WARN,
                 name,
                 f"{len(partition.isr)} of {len(partition.replicas)} replicas are in sync",
-                f"look at {_named(behind)}: {running} disk or network slow?",
+                f"look at {_broker_names(behind)}: {running} disk or network slow?",
             )
 
 
@@ -460,6 +460,6 @@ def _number(facts: Facts, topic: Topic, name: str) -> int | None:
     return None if entry is None or entry.value is None else int(entry.value)
 
 
-def _named(brokers: Collection[int]) -> str:
+def _broker_names(brokers: Collection[int]) -> str:
     ids = ", ".join(map(str, sorted(brokers)))
     return f"broker {ids}" if len(brokers) == 1 else f"brokers {ids}"

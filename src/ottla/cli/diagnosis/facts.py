@@ -44,7 +44,7 @@ class Client(NamedTuple):
     speaks: tuple[tuple[str, str], ...]
 
 
-def scraped(address: str) -> list[Client]:
+def scrape_clients(address: str) -> list[Client]:
     """The clients of the broker whose metrics are at `host:port`; OSError where there are none."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT_S) as page:
         return clients(page.read().decode())
@@ -60,10 +60,10 @@ def clients(page: str) -> list[Client]:
         if family.name == FAMILY
         for sample in family.samples
     )
-    return _grouped(rows)
+    return _group_clients(rows)
 
 
-def _grouped(rows: Iterable[tuple[dict[str, str], int]]) -> list[Client]:
+def _group_clients(rows: Iterable[tuple[dict[str, str], int]]) -> list[Client]:
     groups: dict[tuple[str, str], tuple[int, set[tuple[str, str]]]] = {}
     for labels, count in rows:
         key = (labels["client_software_name"], labels["client_software_version"])
@@ -107,7 +107,7 @@ def availability(admin: Admin) -> Facts:
     facts.broker_configs = {int(one.name): found for one, found in brokers.succeeded.items()}
     disks = admin.describe_log_dirs()
     facts.disks = disks.succeeded
-    facts.remarks += _unanswered(disks, "did not say what is on its disks")
+    facts.remarks += _failure_texts(disks, "did not say what is on its disks")
     return facts
 
 
@@ -119,8 +119,8 @@ def everything(admin: Admin, metrics: Mapping[int, str]) -> Facts:
         facts.transactions = list(
             admin.describe_transactions([one.id for one in listed]).succeeded.values()
         )
-        facts.hanging = find(admin, _led(facts.topics))
-        facts.decided = find_decided(admin, _led(facts.topics))
+        facts.hanging = find(admin, _led_partitions(facts.topics))
+        facts.decided = find_decided(admin, _led_partitions(facts.topics))
     except (KafkaError, OSError) as error:
         facts.remarks.append(f"transactions could not be listed: {error}")
     for broker in facts.cluster.brokers:
@@ -132,7 +132,7 @@ def everything(admin: Admin, metrics: Mapping[int, str]) -> Facts:
             )
             continue
         try:
-            facts.clients[broker.id] = scraped(address)
+            facts.clients[broker.id] = scrape_clients(address)
         except (OSError, ValueError) as error:
             facts.remarks.append(f"the metrics of broker {broker.id} at {address}: {error}")
     return facts
@@ -146,7 +146,7 @@ def _metrics_of(facts: Facts, broker: int, host: str) -> str | None:
     return f"{host}:{entry.value}"
 
 
-def _led(topics: list[Topic]) -> list[TopicPartition]:
+def _led_partitions(topics: list[Topic]) -> list[TopicPartition]:
     return [
         TopicPartition(topic.name, one.index)
         for topic in topics
@@ -155,5 +155,5 @@ def _led(topics: list[Topic]) -> list[TopicPartition]:
     ]
 
 
-def _unanswered(outcomes: Outcomes[int, tuple[LogDir, ...]], what: str) -> list[str]:
+def _failure_texts(outcomes: Outcomes[int, tuple[LogDir, ...]], what: str) -> list[str]:
     return [f"broker {id} {what}: {error}" for id, error in outcomes.failed.items()]

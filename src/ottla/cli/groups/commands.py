@@ -10,9 +10,9 @@ from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.completion import group_names, topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, GroupArgument
-from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, show_repeatedly
 from ottla.client.admin.sync import Admin
 from ottla.model.errors import UserError
 
@@ -46,7 +46,7 @@ def delete(
             for name in outcomes.succeeded:
                 print(f"deleted {name}")
             return failures(outcomes.failed)
-        partitions = expanded(admin, chosen)
+        partitions = expand_partitions(admin, chosen)
         failed: dict[str, Exception] = {}
         for name in names:
             told = admin.delete_group_offsets(name, partitions)
@@ -74,7 +74,7 @@ def list_(
     """
     with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
-            return watched(
+            return show_repeatedly(
                 lambda: [_groups(admin, state)], as_json=as_json, every_s=interval, wait=forever()
             )
         groups = _groups(admin, state)

@@ -11,7 +11,7 @@ from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show_outcomes
 from ottla.cli.groups.lag import PartitionLag, lags
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, show_repeatedly
 from ottla.client.admin.sync import Admin
 
 GROUPS = ("group", "type", "state", "assignor", "coordinator", "members", "lag")
@@ -39,7 +39,7 @@ def describe(
     """
     with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
-            return watched(
+            return show_repeatedly(
                 lambda: tables(admin, names)[0], as_json=as_json, every_s=interval, wait=forever()
             )
         found, failed = tables(admin, names)

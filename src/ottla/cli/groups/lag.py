@@ -36,10 +36,10 @@ def lags(admin: Admin, group: Group) -> list[PartitionLag]:
     owners = {one: member for member in group.members for one in member.assignment}
     partitions = sorted({*committed, *owners})
     ends = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST)).succeeded
-    return merged(group, committed, {one: found.offset for one, found in ends.items()})
+    return lag_by_partition(group, committed, {one: found.offset for one, found in ends.items()})
 
 
-def merged(
+def lag_by_partition(
     group: Group,
     committed: Mapping[TopicPartition, CommittedOffset],
     ends: Mapping[TopicPartition, int | None],

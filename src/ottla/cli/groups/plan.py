@@ -55,7 +55,7 @@ def at_time(
     return {one: listed.offset for one, listed in found.items()}
 
 
-def planned(
+def plan_offsets(
     wish: ResetTarget,
     room: Mapping[TopicPartition, Bounds],
     committed: Mapping[TopicPartition, int],

@@ -14,8 +14,8 @@ from ottla.cli.argument_parsing import INT64_MAX, moment_ms, topic_partitions, w
 from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
-from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, planned
-from ottla.cli.offsets.list import expanded
+from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, plan_offsets
+from ottla.cli.offsets.list import expand_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, GroupArgument
 from ottla.client.admin.sync import Admin
 from ottla.model.clock import SystemClock
@@ -84,11 +84,11 @@ def reset_offsets(
         committed = {
             one: found.offset for one, found in admin.list_group_offsets(group).all().items()
         }
-        partitions = expanded(admin, chosen) if chosen else sorted(committed)
+        partitions = expand_partitions(admin, chosen) if chosen else sorted(committed)
         if not partitions:
             raise UserError(f"{group} has no committed offsets; name the topics with --topic")
         times = at_time(admin, partitions, target.number) if target.move is OffsetMove.TIME else {}
-        plan = planned(target, bounds(admin, partitions), committed, times)
+        plan = plan_offsets(target, bounds(admin, partitions), committed, times)
         if execute:
             admin.alter_group_offsets(group, plan).all()
     rows = _rows(group, plan, committed)

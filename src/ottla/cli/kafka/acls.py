@@ -154,7 +154,7 @@ def _remove(options: Namespace, entries_by_resource: Entries) -> None:
     agreed = {
         resource: entries
         for resource, entries in entries_by_resource.items()
-        if options.force or _confirmed(resource, entries)
+        if options.force or _confirm(resource, entries)
     }
     with admin_connection(bootstrap(options)) as admin:
         for resource, entries in agreed.items():
@@ -166,7 +166,7 @@ def _remove_all(admin: Admin, resource: Resource, entries: Sequence[Entry]) -> N
     admin.delete_acls(filters or [resource.filter]).all()
 
 
-def _confirmed(resource: Resource, entries: Sequence[Entry]) -> bool:
+def _confirm(resource: Resource, entries: Sequence[Entry]) -> bool:
     if entries:
         lines = "\n".join(f"\t{entry}" for entry in entries)
         what = f"remove ACLs: \n {lines}\n from"

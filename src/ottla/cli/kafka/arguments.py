@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ottla.cli.argument_parsing import shortened
+from ottla.cli.argument_parsing import shorten
 from ottla.config.properties import read_client_file
 from ottla.model.errors import UserError
 
@@ -26,11 +26,11 @@ def whole(bits: int) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not re.fullmatch("[+-]?[0-9]+", text):
-            raise argparse.ArgumentTypeError(f"expected a whole number, not {shortened(text)}")
+            raise argparse.ArgumentTypeError(f"expected a whole number, not {shorten(text)}")
         low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
         if len(text.lstrip("+-0")) > len(str(high)) or not low <= int(text) <= high:
             raise argparse.ArgumentTypeError(
-                f"{shortened(text)} is out of range; allowed are {low} to {high}"
+                f"{shorten(text)} is out of range; allowed are {low} to {high}"
             )
         return int(text)
 
@@ -112,6 +112,6 @@ def key_values(given: Sequence[str] | None, what: str) -> dict[str, str]:
     return values
 
 
-def chosen(options: argparse.Namespace, *names: str) -> Any:
+def first_given(options: argparse.Namespace, *names: str) -> Any:
     """The first of several spellings of an option that was given."""
     return next((value for name in names if (value := getattr(options, name)) is not None), None)

@@ -171,7 +171,7 @@ def _do(
 ) -> None:
     kind, name = entities[0]
     if kind in quota_configs.KINDS:
-        _limited(admin, action, entities, options)
+        _alter_clients(admin, action, entities, options)
         return
     named = "" if name is DEFAULT else None if name is None else str(name)
     if action == "describe":
@@ -180,7 +180,7 @@ def _do(
         _alter(admin, KINDS[kind], named or "", options)
 
 
-def _limited(
+def _alter_clients(
     admin: Admin, action: str, entities: list[tuple[str, Name | None]], options: Namespace
 ) -> None:
     """Quotas, and the credentials of a single user."""

@@ -14,10 +14,10 @@ from typing import Final
 from ottla.cli.argument_parsing import matching, whole_number
 from ottla.cli.argument_parsing import pattern as read_pattern
 from ottla.cli.connection import admin_connection
-from ottla.cli.kafka.arguments import Arguments, chosen, int32, int64, key_values, properties
+from ottla.cli.kafka.arguments import Arguments, first_given, int32, int64, key_values, properties
 from ottla.cli.kafka.formatters import formatter
 from ottla.cli.kafka.servers import bootstrap
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.cli.records.printing import PrintOptions, print_all
 from ottla.cli.records.ranges import Batch, ReadRange, read_group, read_span, span
 from ottla.cli.records.termination import interrupted_by_sigterm, open_consumer
@@ -77,7 +77,7 @@ def _topics(admin: Admin, options: Namespace) -> list[str]:
 def _span(admin: Admin, topics: list[str], options: Namespace) -> ReadRange:
     """Where each partition begins: at its end, unless told otherwise."""
     only = None if options.partition is None else (options.partition,)
-    partitions = expanded(admin, [(topic, only) for topic in topics])
+    partitions = expand_partitions(admin, [(topic, only) for topic in topics])
     if options.offset is not None and options.offset not in ENDS:
         return ReadRange(dict.fromkeys(partitions, _offset(options.offset)), None)
     first = ENDS[options.offset] if options.offset else None
@@ -107,7 +107,7 @@ def _formatting(options: Namespace) -> dict[str, str]:
 
 
 def _settings(options: Namespace, servers: str) -> dict[str, str]:
-    settings = properties(chosen(options, "command_config", "consumer_config"))
+    settings = properties(first_given(options, "command_config", "consumer_config"))
     named = [*(options.consumer_property or ()), *(options.command_property or ())]
     settings |= key_values(named, "--consumer-property")
     settings.setdefault("isolation.level", options.isolation_level)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ottla.cli.connection import admin_connection
-from ottla.cli.kafka.arguments import Arguments, chosen, key_values, properties
+from ottla.cli.kafka.arguments import Arguments, first_given, key_values, properties
 from ottla.cli.kafka.line_reader import LineReader
 from ottla.cli.kafka.servers import bootstrap
 from ottla.cli.records.sending import send_all
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _settings(options: Namespace, servers: str) -> dict[str, str]:
-    settings = properties(chosen(options, "command_config", "producer_config"))
+    settings = properties(first_given(options, "command_config", "producer_config"))
     named = [*(options.producer_property or ()), *(options.command_property or ())]
     settings |= key_values(named, "--producer-property")
     if options.compression_codec is not None:

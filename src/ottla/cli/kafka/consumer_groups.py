@@ -17,7 +17,7 @@ from ottla.cli.kafka import group_lines, group_resets
 from ottla.cli.kafka.arguments import Arguments, ToolError, int64, is_given
 from ottla.cli.kafka.columns import Column, lines
 from ottla.cli.kafka.servers import bootstrap
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.client.admin import Group
 from ottla.client.admin.sync import Admin
 from ottla.model.errors import KafkaError
@@ -155,17 +155,17 @@ def _delete(admin: Admin, groups: list[str]) -> None:
     if outcomes.succeeded:
         named = ", ".join(f"'{group}'" for group in outcomes.succeeded)
         some = "\nThese consumer groups were deleted successfully: " if outcomes.failed else None
-        print(f"{some}{named}" if some else _deleted(named))
+        print(f"{some}{named}" if some else _deletion_text(named))
 
 
-def _deleted(named: str) -> str:
+def _deletion_text(named: str) -> str:
     return f"Deletion of requested consumer groups ({named}) was successful."
 
 
 def _delete_offsets(admin: Admin, options: Namespace) -> None:
     chosen = [topic_partitions("--topic", text) for text in options.topic]
     for group in options.group:
-        outcomes = admin.delete_group_offsets(group, expanded(admin, chosen))
+        outcomes = admin.delete_group_offsets(group, expand_partitions(admin, chosen))
         if outcomes.failed:
             print("\nError: Encounter some partition level error, see the following details:")
         else:

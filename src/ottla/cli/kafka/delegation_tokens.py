@@ -92,7 +92,7 @@ def _create(admin: Admin, options: Namespace) -> None:
         _principals(options.owner_principal),
     )
     print(
-        f"Calling create token operation with renewers :{_listed(renewers)} , "
+        f"Calling create token operation with renewers :{_list_text(renewers)} , "
         f"max-life-time-period :{options.max_life_time_period}"
     )
     token = admin.create_delegation_token(
@@ -106,7 +106,7 @@ def _create(admin: Admin, options: Namespace) -> None:
 
 def _describe(admin: Admin, owners: list[str]) -> None:
     if owners:
-        print(f"Calling describe token operation for owners: {_listed(owners)}")
+        print(f"Calling describe token operation for owners: {_list_text(owners)}")
     else:
         print("Calling describe token operation for current user.")
     tokens = admin.describe_delegation_tokens(owners or None)
@@ -127,7 +127,7 @@ def _cells(token: DelegationToken) -> tuple[str, ...]:
         token.hmac,
         token.owner,
         token.requester,
-        _listed(token.renewers),
+        _list_text(token.renewers),
         date(token.issued_ms),
         date(token.expires_ms),
         date(token.max_ms),
@@ -139,7 +139,7 @@ def date(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).astimezone().strftime("%Y-%m-%dT%H:%M")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_text(names: Iterable[str]) -> str:
     return f"[{', '.join(names)}]"
 
 

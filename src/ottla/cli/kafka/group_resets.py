@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.argument_parsing import moment_ms, shortened, topic_partitions, whole_value
-from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, planned
+from ottla.cli.argument_parsing import moment_ms, shorten, topic_partitions, whole_value
+from ottla.cli.groups.plan import OffsetMove, ResetTarget, at_time, bounds, plan_offsets
 from ottla.cli.kafka.arguments import Arguments, ToolError, int64
 from ottla.cli.kafka.columns import Column, lines
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.client.admin.sync import Admin
 from ottla.model.clock import SystemClock
 from ottla.model.errors import ErrorCode, KafkaError, UserError
@@ -111,12 +111,12 @@ def _plan(admin: Admin, options: Namespace, group: str) -> dict[TopicPartition, 
         partitions: Iterable[TopicPartition] = sorted(committed)
     elif options.topic:
         selections = [topic_partitions("--topic", text) for text in options.topic]
-        partitions = expanded(admin, selections)
+        partitions = expand_partitions(admin, selections)
     else:
         raise ToolError("One of the reset scopes should be defined: --all-topics, --topic.")
     target = _reset_target(options)
     times = at_time(admin, partitions, target.number) if target.move is OffsetMove.TIME else {}
-    return planned(target, bounds(admin, partitions), committed, times)
+    return plan_offsets(target, bounds(admin, partitions), committed, times)
 
 
 def _reset_target(options: Namespace) -> ResetTarget:
@@ -160,7 +160,7 @@ def iso_duration_ms(text: str) -> int:
     if match is None or not any(match.groups()):
         raise UserError(f"--by-duration {text!r}: expected a duration such as P1DT2H30M")
     if max(len(part or "") for part in match.groups()) > DIGITS_MAX:
-        raise UserError(f"--by-duration {shortened(text)}: expected at most {DIGITS_MAX} digits")
+        raise UserError(f"--by-duration {shorten(text)}: expected at most {DIGITS_MAX} digits")
     return sum(int(part or 0) * ms for part, ms in zip(match.groups(), _PARTS_MS, strict=True))
 
 

@@ -32,7 +32,7 @@ def describe(admin: Admin, entities: Entities) -> None:
     }
     for entity, values in admin.describe_client_quotas(filter, strict=True).items():
         configs = ", ".join(f"{key}={java_text(value)}" for key, value in sorted(values.items()))
-        print(f"Quota configs for {_described(entity)} are {configs}")
+        print(f"Quota configs for {_entity_text(entity)} are {configs}")
 
 
 def java_text(value: float) -> str:
@@ -43,7 +43,7 @@ def java_text(value: float) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
-def _described(entity: QuotaEntity) -> str:
+def _entity_text(entity: QuotaEntity) -> str:
     parts = []
     for kind, name in zip(KINDS.values(), entity, strict=True):
         if name is not None:

@@ -29,11 +29,11 @@ def bootstrap(options: Namespace) -> str:
         raise UserError("--zookeeper and --bootstrap-server: give one of them")
     settings = properties(getattr(options, "command_config", None))
     if options.zookeeper:
-        return Cluster(asyncio.run(registered(options.zookeeper)), settings)
+        return Cluster(asyncio.run(registered_brokers(options.zookeeper)), settings)
     return Cluster(named or settings.get(SERVERS) or DEFAULT_SERVER, settings)
 
 
-async def registered(connect: str, *, patience_ms: int = CONNECT_MS) -> str:
+async def registered_brokers(connect: str, *, patience_ms: int = CONNECT_MS) -> str:
     """The brokers that have registered in this ensemble, under its chroot."""
     try:
         from ottla.store.zookeeper import ZooKeeperStore

@@ -41,7 +41,7 @@ class Filters(NamedTuple):
         )
 
 
-def described(
+def lines_of(
     topic: Topic,
     settings: Mapping[str, str | None],
     filters: Filters,

@@ -11,7 +11,7 @@ from ottla.cli.argument_parsing import pattern as read_pattern
 from ottla.cli.connection import admin_connection
 from ottla.cli.kafka.arguments import Arguments, ToolError, int16, int32, key_values
 from ottla.cli.kafka.servers import bootstrap
-from ottla.cli.kafka.topic_lines import Filters, described
+from ottla.cli.kafka.topic_lines import Filters, lines_of
 from ottla.cli.topics.show import overrides
 from ottla.client.admin import MorePartitions, NewTopic, Resource
 from ottla.client.admin.sync import Admin
@@ -72,13 +72,15 @@ def _do(action: str, admin: Admin, options: Namespace) -> None:
         case "create":
             _create(admin, options)
         case "list":
-            print("\n".join(_chosen(admin, options, must_exist=False)))
+            print("\n".join(_matching_topics(admin, options, must_exist=False)))
         case "describe":
             _describe(admin, options)
         case "alter":
             _alter(admin, options)
         case _:
-            admin.delete_topics(_chosen(admin, options, must_exist=not options.if_exists)).all()
+            admin.delete_topics(
+                _matching_topics(admin, options, must_exist=not options.if_exists)
+            ).all()
 
 
 def _create(admin: Admin, options: Namespace) -> None:
@@ -106,7 +108,7 @@ def _create(admin: Admin, options: Namespace) -> None:
 
 
 def _alter(admin: Admin, options: Namespace) -> None:
-    names = _chosen(admin, options, must_exist=not options.if_exists)
+    names = _matching_topics(admin, options, must_exist=not options.if_exists)
     if options.partitions is None:
         raise UserError("--alter: give --partitions; settings are changed with kafka-configs.sh")
     added = _assignment(options.replica_assignment)
@@ -117,7 +119,7 @@ def _alter(admin: Admin, options: Namespace) -> None:
 
 
 def _describe(admin: Admin, options: Namespace) -> None:
-    names = _chosen(admin, options, must_exist=not options.if_exists)
+    names = _matching_topics(admin, options, must_exist=not options.if_exists)
     topics = list(admin.describe_topics(names).all().values())
     filters = Filters(
         options.under_replicated_partitions,
@@ -130,9 +132,7 @@ def _describe(admin: Admin, options: Namespace) -> None:
     least = _min_isr(admin, names) if filters.needs_min_isr else {}
     moves = admin.list_partition_reassignments()
     for topic in topics:
-        for line in described(
-            topic, settings[topic.name], filters, least.get(topic.name, 0), moves
-        ):
+        for line in lines_of(topic, settings[topic.name], filters, least.get(topic.name, 0), moves):
             print(line)
 
 
@@ -143,7 +143,7 @@ def _min_isr(admin: Admin, names: Sequence[str]) -> dict[str, int]:
     return {one.name: int(e["min.insync.replicas"].value or 1) for one, e in found.items()}
 
 
-def _chosen(admin: Admin, options: Namespace, *, must_exist: bool) -> list[str]:
+def _matching_topics(admin: Admin, options: Namespace, *, must_exist: bool) -> list[str]:
     """The topics that --topic names: a regular expression, with commas for or."""
     names = admin.list_topics(internal=True)
     if options.exclude_internal:

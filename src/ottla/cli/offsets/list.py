@@ -45,7 +45,7 @@ def list_(
     chosen = [topic_partitions("TOPIC", text) for text in topics]
     spec = offset_spec("--at", at, SystemClock().wall_ms()) if at else None
     with admin_connection(bootstrap) as admin:
-        partitions = expanded(admin, chosen)
+        partitions = expand_partitions(admin, chosen)
         if spec is None:
             return _both_ends(admin, partitions, read_committed, as_json)
         outcomes = admin.list_offsets(
@@ -59,7 +59,7 @@ def list_(
     return show_outcomes(found, failed=outcomes.failed, as_json=as_json)
 
 
-def expanded(
+def expand_partitions(
     admin: Admin, chosen: list[tuple[str, tuple[int, ...] | None]]
 ) -> list[TopicPartition]:
     """Every partition that is meant; raises for a topic that is not there."""

@@ -10,7 +10,7 @@ from ottla.cli.argument_parsing import topic_partitions
 from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, patience, show
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap, Properties, pairs
 from ottla.cli.perf.figures import rate
 from ottla.cli.perf.produce import Records
@@ -50,7 +50,7 @@ def consume(
     chosen = [topic_partitions("TOPIC", topic)]
     clock, count, size = SystemClock(), 0, 0
     with admin_connection(bootstrap) as admin:
-        partitions = expanded(admin, chosen)
+        partitions = expand_partitions(admin, chosen)
         where = span(admin, partitions, OffsetSpec.EARLIEST, end=OffsetSpec.LATEST)
     with (
         Consumer[bytes, bytes](config=config) as consumer,

@@ -50,7 +50,7 @@ def produce(
     clock, value = SystemClock(), b"x" * size
     took: list[int] = []
 
-    def acknowledged(began_ns: int, delivery: Delivery) -> None:
+    def on_acknowledged(began_ns: int, delivery: Delivery) -> None:
         if delivery.exception() is None:
             took.append(clock.mono_ns() - began_ns)
 
@@ -62,7 +62,7 @@ def produce(
         producer.partitions_for(topic)
         start_ns = clock.mono_ns()
         for number, _ in enumerate(repeat(None, records), 1):
-            acknowledgement = partial(acknowledged, clock.mono_ns())
+            acknowledgement = partial(on_acknowledged, clock.mono_ns())
             delivery = producer.send(topic, value)
             delivery.add_done_callback(acknowledgement)
             if number % TELL_EVERY == 0:

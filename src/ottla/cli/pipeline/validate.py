@@ -50,9 +50,9 @@ def validate(
     groups = {"keys and options": reading.mistakes}
     with masked_output(pipeline.secrets), masked_errors(masks):
         if not words_only:
-            groups[OF_SPARK] = _unchecked(reading.wrong_keys & SCHEMAS)
+            groups[OF_SPARK] = _skipped_checks(reading.wrong_keys & SCHEMAS)
             groups[OF_SPARK] += () if groups[OF_SPARK] else _analyse(pipeline, reading.left_out)
-            groups[STARTING] = _unchecked(reading.wrong_keys & PLACES)
+            groups[STARTING] = _skipped_checks(reading.wrong_keys & PLACES)
             if not groups[STARTING]:
                 with patience(f"checking {STARTING}"):
                     groups[STARTING] = (*findings(pipeline, offline=offline),)
@@ -65,7 +65,7 @@ def validate(
     return 0
 
 
-def _unchecked(wrong: Collection[str]) -> tuple[str, ...]:
+def _skipped_checks(wrong: Collection[str]) -> tuple[str, ...]:
     """What is said of a group that is not checked while these keys are wrong."""
     return (f"not checked before {', '.join(sorted(wrong))} is right",) if wrong else ()
 

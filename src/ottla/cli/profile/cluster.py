@@ -46,7 +46,7 @@ class ClusterOptions(NamedTuple):
     variable: str | None = None
 
 
-def chosen(options: ClusterOptions, profiles: Profiles) -> Cluster:
+def choose_cluster(options: ClusterOptions, profiles: Profiles) -> Cluster:
     """The cluster to use: the option nearest to the command wins."""
     explicit = options.after or options.before
     name = options.profile or (None if explicit or options.variable else profiles.current)
@@ -55,7 +55,7 @@ def chosen(options: ClusterOptions, profiles: Profiles) -> Cluster:
     return Cluster(servers, properties)
 
 
-def resolved(
+def resolve_cluster(
     after: str | None, before: str | None, profile: str | None, file: Path | None = None
 ) -> Cluster:
     """The cluster to use, with the environment, the user's profiles and a file of settings."""
@@ -68,8 +68,8 @@ def resolved(
     named = profile or os.environ.get(PROFILE_VARIABLE) or None
     options = ClusterOptions(after, before, named, os.environ.get(SERVERS_VARIABLE) or None)
     if named is None and (options.after or options.before or options.variable):
-        return chosen(options, Profiles({}, None))  # the file is not needed
-    cluster = chosen(options, load(file_path(os.environ)))
+        return choose_cluster(options, Profiles({}, None))  # the file is not needed
+    cluster = choose_cluster(options, load(file_path(os.environ)))
     return Cluster(str(cluster), resolve(cluster.properties, os.environ, parse))
 
 

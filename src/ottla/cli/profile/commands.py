@@ -46,7 +46,7 @@ def add(
     check_properties(given)
     ClientConfig.from_options({"bootstrap_servers": servers})
     path = file_path(os.environ)
-    profiles = load(path).added(name, {SERVERS: servers, **given})
+    profiles = load(path).with_profile(name, {SERVERS: servers, **given})
     save(path, profiles)
     used = "; it is used from now on" if profiles.current == name else ""
     print(f"added profile {name}{used}")
@@ -80,7 +80,7 @@ def remove(
       ottla profile remove staging
     """
     path = file_path(os.environ)
-    save(path, load(path).removed(name))
+    save(path, load(path).without(name))
     print(f"removed profile {name}")
     return 0
 

@@ -48,13 +48,13 @@ class Profiles(NamedTuple):
             raise UserError(f"profile {name!r}: there is no such profile; there are: {known}")
         return self.profiles[name]
 
-    def added(self, name: str, properties: Mapping[str, str]) -> Profiles:
+    def with_profile(self, name: str, properties: Mapping[str, str]) -> Profiles:
         """With one more, or another in its place; the first is used at once."""
         if not _NAME.fullmatch(name):
             raise UserError(f"profile {name!r}: expected letters, digits, '.', '_' and '-'")
         return Profiles({**self.profiles, name: properties}, self.current or name)
 
-    def removed(self, name: str) -> Profiles:
+    def without(self, name: str) -> Profiles:
         self.of(name)
         left = {key: value for key, value in self.profiles.items() if key != name}
         return Profiles(left, None if self.current == name else self.current)

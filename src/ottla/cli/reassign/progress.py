@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ottla.cli.console import elapsed
+from ottla.cli.console import elapsed_seconds
 from ottla.client.admin import Reassignment
 from ottla.client.admin.sync import Admin
 from ottla.model.ids import TopicPartition
@@ -47,7 +47,7 @@ def wait(admin: Admin, partitions: Iterable[TopicPartition], timeout_s: float) -
     pending = list(partitions)
     first = now = left(admin, pending)
     shown_s = 0.0
-    for seconds in elapsed(timeout_s, CHECK_EVERY_S):
+    for seconds in elapsed_seconds(timeout_s, CHECK_EVERY_S):
         now = left(admin, pending)
         if not now.partitions:
             break

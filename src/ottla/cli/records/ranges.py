@@ -42,12 +42,12 @@ def span(
     read_committed: bool = False,
 ) -> ReadRange:
     """From an end or a time to another; a time after the last record is the end."""
-    starts = _resolved(admin, partitions, first, read_committed)
-    ends = None if end is None else _resolved(admin, partitions, end, read_committed)
+    starts = _resolve_offsets(admin, partitions, first, read_committed)
+    ends = None if end is None else _resolve_offsets(admin, partitions, end, read_committed)
     return ReadRange(starts, ends)
 
 
-def _resolved(
+def _resolve_offsets(
     admin: Admin, partitions: list[TopicPartition], spec: OffsetSpec | int, read_committed: bool
 ) -> dict[TopicPartition, int]:
     offsets = admin.list_offsets(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.completion import topic_names
-from ottla.cli.confirmation import DryRun, Yes, agreed, require_terminal
+from ottla.cli.confirmation import DryRun, Yes, confirm, require_terminal
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, failures, show
 from ottla.cli.options import DEFAULT_SERVER, Bootstrap
@@ -53,7 +53,7 @@ def delete(
         show(table, as_json=False, file=sys.stdout if dry_run else sys.stderr)
         if dry_run or not described.succeeded:
             return _failures(described.failed, if_exists)
-        if not agreed("delete them?"):
+        if not confirm("delete them?"):
             print("ottla: nothing was deleted", file=sys.stderr)
             return 1
     with admin_connection(bootstrap) as admin:

@@ -13,7 +13,7 @@ from ottla.cli.completion import topic_names
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show_outcomes
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
-from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, watched
+from ottla.cli.watch_view import EVERY_S, Interval, Watch, forever, show_repeatedly
 from ottla.client.admin import Resource, Topic
 from ottla.client.admin.sync import Admin
 
@@ -41,7 +41,7 @@ def list_(
     expression = None if pattern is None else read_pattern("PATTERN", pattern)
     with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
-            return watched(
+            return show_repeatedly(
                 lambda: [_table(matching(admin.list_topics(internal=internal), expression))],
                 as_json=as_json,
                 every_s=interval,
@@ -93,7 +93,7 @@ def describe(
     only = Only(under_replicated, unavailable)
     with admin_connection(bootstrap, quiet=watch) as admin:
         if watch:
-            return watched(
+            return show_repeatedly(
                 lambda: _tables(admin, names, only)[0],
                 as_json=as_json,
                 every_s=interval,

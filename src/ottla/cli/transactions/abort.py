@@ -76,7 +76,7 @@ def abort(
             "--start-offset"
         )
     if partition is not None:
-        hung = _hung(partition, start_offset)
+        hung = _hanging_partition(partition, start_offset)
         with admin_connection(bootstrap) as admin:
             return _abort_hanging(admin, *hung, dry_run=dry_run)
     if query is not None:
@@ -86,7 +86,7 @@ def abort(
         described = admin.describe_transactions(ids or [])
         if dry_run:
             _would_abort(list(described.succeeded), as_json=as_json)
-            return _unknown(described.failed)
+            return _report_unknown(described.failed)
         # Fencing an id that no coordinator knows would create it.
         outcomes = admin.fence_producers(described.succeeded)
     rows = [
@@ -95,10 +95,10 @@ def abort(
     ]
     if rows or as_json:
         show(Table("aborted", ABORTED, rows), as_json=as_json)
-    return _unknown(described.failed) | failures(outcomes.failed)
+    return _report_unknown(described.failed) | failures(outcomes.failed)
 
 
-def _unknown(failed: Mapping[str, Exception]) -> int:
+def _report_unknown(failed: Mapping[str, Exception]) -> int:
     """Say which ids no coordinator knows; the exit code."""
     return failures(
         {
@@ -127,7 +127,7 @@ def _would_abort(ids: list[str], *, as_json: bool) -> int:
     return 0
 
 
-def _hung(partition: str, start_offset: int | None) -> tuple[TopicPartition, int]:
+def _hanging_partition(partition: str, start_offset: int | None) -> tuple[TopicPartition, int]:
     topic, indexes = topic_partitions("--partition", partition)
     if indexes is None or len(indexes) != 1:
         raise UserError(f"--partition {partition!r}: expected one, such as orders:0")

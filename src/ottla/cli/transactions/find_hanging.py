@@ -11,7 +11,7 @@ import typer
 from ottla.cli.argument_parsing import duration_ms, shown_time, topic_partitions
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
-from ottla.cli.offsets.list import expanded
+from ottla.cli.offsets.list import expand_partitions
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
 from ottla.cli.transactions.hanging import (
     DecidedTransaction,
@@ -61,7 +61,7 @@ def find_hanging(
     with admin_connection(bootstrap) as admin:
         if not selections:
             selections = [(name, None) for name in admin.list_topics(internal=True)]
-        partitions = expanded(admin, selections)
+        partitions = expand_partitions(admin, selections)
         unknown = find(admin, partitions)
         decided = [
             transaction

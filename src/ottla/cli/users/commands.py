@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.confirmation import Yes, agreed, require_terminal
+from ottla.cli.confirmation import Yes, confirm, require_terminal
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
@@ -131,7 +131,7 @@ def remove(
     """
     if not yes:
         require_terminal("users remove")
-        if not agreed(f"Delete the credentials of {user}?"):
+        if not confirm(f"Delete the credentials of {user}?"):
             return 1
     with admin_connection(bootstrap) as admin:
         stored = admin.describe_user_scram_credentials([user]).one()

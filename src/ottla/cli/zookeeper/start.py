@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from ottla.cli.console import elapsed
+from ottla.cli.console import elapsed_seconds
 from ottla.cli.zookeeper.ensemble import Server, running_servers
 from ottla.model.errors import UserError
 
@@ -61,7 +61,7 @@ def start(
 
 def _wait_until_ready(servers: Sequence[Server]) -> None:
     waiting = list(servers)
-    for _ in elapsed(READY_TIMEOUT_S, CHECK_EVERY_S):
+    for _ in elapsed_seconds(READY_TIMEOUT_S, CHECK_EVERY_S):
         for server in list(waiting):
             if server.process.poll() is not None:
                 raise UserError(
@@ -87,7 +87,7 @@ def _wait_until_ready(servers: Sequence[Server]) -> None:
 def _watch(servers: Sequence[Server]) -> int:
     """Until a signal comes, or no server is left. The others may go on without one that ends."""
     running = list(servers)
-    for _ in elapsed(float("inf"), CHECK_EVERY_S):
+    for _ in elapsed_seconds(float("inf"), CHECK_EVERY_S):
         for server in [each for each in running if each.process.poll() is not None]:
             running.remove(server)
             print(

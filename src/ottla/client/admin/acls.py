@@ -172,7 +172,7 @@ async def delete_acls(
     async def ask(node: To, filters: list[AclFilter]) -> Answers[AclFilter, list[AclRule]]:
         fields = {"filters": [_filter_fields(filter) for filter in filters]}
         reply = await session.ask(node, api_keys.DELETE_ACLS, fields)
-        return dict(zip(filters, map(_deleted, reply.filter_results), strict=False))
+        return dict(zip(filters, map(_deleted_rules, reply.filter_results), strict=False))
 
     return await session.for_each(checked, session.controller, ask)
 
@@ -266,7 +266,7 @@ def _filter_fields(filter: AclFilter) -> Fields:
     }
 
 
-def _deleted(row: KioStruct) -> list[AclRule] | KafkaError:
+def _deleted_rules(row: KioStruct) -> list[AclRule] | KafkaError:
     for part in (row, *row.matching_acls):
         error = error_of(part)
         if error is not None:

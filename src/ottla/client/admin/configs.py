@@ -119,7 +119,7 @@ async def describe_configs(
     async def ask(node: To, resources: list[Resource]) -> Answers[Resource, dict[str, ConfigEntry]]:
         fields = {
             "resources": [
-                {**_named(resource), "configuration_keys": keys} for resource in resources
+                {**_resource_fields(resource), "configuration_keys": keys} for resource in resources
             ],
             "include_synonyms": synonyms,
             "include_documentation": documentation,
@@ -147,7 +147,7 @@ async def incremental_alter_configs(
         fields = {
             "resources": [
                 {
-                    **_named(resource),
+                    **_resource_fields(resource),
                     "configs": [_change(*change) for change in changes[resource].items()],
                 }
                 for resource in resources
@@ -172,7 +172,7 @@ async def alter_configs(
         fields = {
             "resources": [
                 {
-                    **_named(resource),
+                    **_resource_fields(resource),
                     "configs": [
                         {"name": name, "value": v} for name, v in configs[resource].items()
                     ],
@@ -214,7 +214,7 @@ class OwnBroker:
         await self._anywhere.on_wrong_broker(item)
 
 
-def _named(resource: Resource) -> Fields:
+def _resource_fields(resource: Resource) -> Fields:
     return {"resource_type": int(resource.kind), "resource_name": resource.name}
 
 

@@ -60,7 +60,7 @@ async def list_group_offsets(
         fields = {**request, "groups": [request], "require_stable": require_stable}
         reply = await session.ask(node, api_keys.OFFSET_FETCH, fields, at_most=_BY_NAME)
         row = next(iter(reply.groups), reply)  # until version 7 the reply is of one group
-        committed = _committed(row)
+        committed = _committed_offsets(row)
         outcome = next(filter(is_passing, committed.failed.values()), committed)
         return {group: result_or_error(row, outcome)}
 
@@ -97,7 +97,7 @@ async def delete_group_offsets(
     return (await session.for_each([group], session.groups, ask)).one()
 
 
-def _committed(group: KioStruct) -> Outcomes[TopicPartition, CommittedOffset]:
+def _committed_offsets(group: KioStruct) -> Outcomes[TopicPartition, CommittedOffset]:
     committed = Outcomes[TopicPartition, CommittedOffset]()
     for topic in group.topics:
         for row in topic.partitions:

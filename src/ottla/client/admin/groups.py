@@ -161,9 +161,9 @@ def _consumer_group(row: KioStruct, node: int) -> Group:
             member.instance_id,
             member.client_id,
             member.client_host,
-            _assigned(member.assignment),
+            _assigned_partitions(member.assignment),
             member.member_epoch,
-            _assigned(member.target_assignment),
+            _assigned_partitions(member.target_assignment),
         )
         for member in row.members
     )
@@ -179,7 +179,7 @@ def _consumer_group(row: KioStruct, node: int) -> Group:
     )
 
 
-def _assigned(assignment: KioStruct) -> tuple[TopicPartition, ...]:
+def _assigned_partitions(assignment: KioStruct) -> tuple[TopicPartition, ...]:
     return tuple(
         TopicPartition(topic.topic_name, index)
         for topic in assignment.topic_partitions

@@ -69,7 +69,9 @@ async def list_offsets(
         }
         reply = await session.ask(node, api_keys.LIST_OFFSETS, fields)
         return {
-            TopicPartition(topic.name, row.partition_index): result_or_error(row, _listed(row))
+            TopicPartition(topic.name, row.partition_index): result_or_error(
+                row, _listed_offset(row)
+            )
             for topic in reply.topics
             for row in topic.partitions
         }
@@ -123,7 +125,7 @@ def indexes_by_topic(
     return by_topic(inner, {partition: partition.partition for partition in partitions}, name=name)
 
 
-def _listed(row: KioStruct) -> ListedOffset:
+def _listed_offset(row: KioStruct) -> ListedOffset:
     return ListedOffset(
         None if row.offset < 0 else row.offset,
         row.timestamp,

@@ -103,10 +103,10 @@ async def describe_user_scram_credentials(
     named = None if users is None else [{"name": name} for name in dict.fromkeys(users)]
     fields: Fields = {"users": named}
     reply = await session.once(Target.ANY, api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, fields)
-    return Outcomes({row.user: _described(row) for row in reply.results})
+    return Outcomes({row.user: _credentials_of(row) for row in reply.results})
 
 
-def _described(row: KioStruct) -> dict[str, int] | Exception:
+def _credentials_of(row: KioStruct) -> dict[str, int] | Exception:
     if row.error_code is not ErrorCode.none:
         return refusal(row.error_code, row.error_message)
     return {

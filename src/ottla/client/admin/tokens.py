@@ -57,7 +57,7 @@ async def create_delegation_token(
 
 async def renew_delegation_token(session: Session, hmac: str, period_ms: int = -1) -> int:
     """When the token expires now, in ms since 1970."""
-    fields: Fields = {"hmac": _decoded(hmac), "renew_period": period_ms}
+    fields: Fields = {"hmac": _decode_hmac(hmac), "renew_period": period_ms}
     reply = await session.once(Target.ANY, api_keys.RENEW_DELEGATION_TOKEN, fields)
     _check(reply)
     return ms(reply.expiry_timestamp)
@@ -65,7 +65,7 @@ async def renew_delegation_token(session: Session, hmac: str, period_ms: int = -
 
 async def expire_delegation_token(session: Session, hmac: str, period_ms: int = -1) -> int:
     """When the token expires now; a negative period ends it at once."""
-    fields: Fields = {"hmac": _decoded(hmac), "expiry_time_period": period_ms}
+    fields: Fields = {"hmac": _decode_hmac(hmac), "expiry_time_period": period_ms}
     reply = await session.once(Target.ANY, api_keys.EXPIRE_DELEGATION_TOKEN, fields)
     _check(reply)
     return ms(reply.expiry_timestamp)
@@ -122,7 +122,7 @@ def _split(principal: str) -> tuple[str, str]:
     return kind, name
 
 
-def _decoded(hmac: str) -> bytes:
+def _decode_hmac(hmac: str) -> bytes:
     try:
         return base64.b64decode(hmac, validate=True)
     except ValueError:

@@ -160,7 +160,7 @@ async def describe_topics(session: Session, names: Iterable[str]) -> Outcomes[st
 
     async def ask(node: To, names: list[str]) -> Answers[str, Topic]:
         try:
-            rows = await _paged(session, node, names)
+            rows = await _describe_pages(session, node, names)
         except UnsupportedVersion:
             fields = {"topics": [{"name": name, "topic_id": None} for name in names], **_METADATA}
             rows = list((await session.ask(node, api_keys.METADATA, fields)).topics)
@@ -184,7 +184,7 @@ _METADATA: Fields = {
 }
 
 
-async def _paged(session: Session, node: To, names: list[str]) -> list[KioStruct]:
+async def _describe_pages(session: Session, node: To, names: list[str]) -> list[KioStruct]:
     """All pages of DescribeTopicPartitions."""
     rows: list[KioStruct] = []
     cursor: Fields | None = None

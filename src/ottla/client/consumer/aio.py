@@ -194,7 +194,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
 
     def paused(self) -> frozenset[TopicPartition]:
         """The assigned partitions that are paused."""
-        return seeking.paused(self._core)
+        return seeking.paused_partitions(self._core)
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
@@ -243,7 +243,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets; partitions without one are omitted."""
         with self._owned:
-            return await offset_commits.committed(self._open, partitions, self._ms(timeout))
+            return await offset_commits.committed_offsets(self._open, partitions, self._ms(timeout))
 
     # the group, and the rest
 

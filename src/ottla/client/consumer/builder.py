@@ -49,8 +49,10 @@ class ConsumerBuilder:
         deserializers: tuple[Read | None, Read | None],
         interceptors: Sequence[ConsumerInterceptor],
     ) -> None:
-        plain, self._assignors = _strategies(_renamed(options))
-        self.config = _with_client_id(ConsumerConfig.from_options(plain, _renamed(config or {})))
+        plain, self._assignors = _strategies(_rename_options(options))
+        self.config = _with_client_id(
+            ConsumerConfig.from_options(plain, _rename_options(config or {}))
+        )
         if self._assignors is None:
             self._assignors = assignors(self.config.partition_assignment_strategy)
         reset_policy(self.config.auto_offset_reset)
@@ -122,7 +124,7 @@ class ConsumerBuilder:
                 )
 
 
-def _renamed(options: Mapping[str, object]) -> dict[str, object]:
+def _rename_options(options: Mapping[str, object]) -> dict[str, object]:
     """Names from Kafka's old consumer, which librdkafka still uses, translated."""
     return {_OLD_NAMES.get(name, name): value for name, value in options.items()}
 

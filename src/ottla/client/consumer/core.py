@@ -168,7 +168,7 @@ class Core:
             raise fault
         if self.clock.mono_ms() >= self._auto_commit_at_ms:
             self._auto_commit_at_ms = self._next_auto_commit()
-            offsets = self.consumed()
+            offsets = self.consumed_positions()
             if offsets:
                 self.commits.start(offsets, _log_failed_commit, is_retried=False)
 
@@ -199,7 +199,7 @@ class Core:
     def auto_commits(self) -> bool:
         return self.config.enable_auto_commit and self.config.group_id is not None
 
-    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+    def consumed_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The position of each partition: one past the last record the user has received."""
         unread = self.unread()
         return {
@@ -210,7 +210,7 @@ class Core:
     async def auto_commit(self) -> None:
         """Commit the current positions, if commits are automatic, and wait for it."""
         if self.auto_commits:
-            await self.commits.commit(self.consumed(), self.config.default_api_timeout_ms)
+            await self.commits.commit(self.consumed_positions(), self.config.default_api_timeout_ms)
 
     def commit_metadata(self) -> GroupMetadata | None:
         if self.subscriptions.is_automatic:
@@ -246,7 +246,7 @@ class Core:
 
     def _on_committed(self, offsets: Positions) -> None:
         if self.interceptors:
-            self.pending_callbacks.append(lambda: self.interceptors.committed(offsets))
+            self.pending_callbacks.append(lambda: self.interceptors.call_on_commit(offsets))
 
     def _on_assignment_changed(self) -> None:
         self.position_loop.wake()

@@ -40,7 +40,7 @@ class Interceptors:
     def __bool__(self) -> bool:
         return bool(self._chain)
 
-    def consumed(self, records: list[AnyRecord]) -> list[AnyRecord]:
+    def call_on_consume(self, records: list[AnyRecord]) -> list[AnyRecord]:
         for interceptor in self._chain:
             try:
                 records = interceptor.on_consume(records)
@@ -51,7 +51,7 @@ class Interceptors:
                 )
         return records
 
-    def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    def call_on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         for interceptor in self._chain:
             try:
                 interceptor.on_commit(offsets)

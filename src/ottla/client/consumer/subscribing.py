@@ -38,7 +38,7 @@ def subscribe(
         core.subscriptions.subscribe(names)
     else:
         assert pattern is not None
-        core.subscriptions.subscribe_pattern(_compiled(pattern))
+        core.subscriptions.subscribe_pattern(_compile(pattern))
         core.watch.request_refresh()
     core.rebalance.listener = listener or RebalanceListener()
     core.group.on_subscription_changed()
@@ -107,7 +107,7 @@ async def _release_partitions(core: Core) -> None:
         await core.rebalance.revoke(core.subscriptions.assigned)
 
 
-def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+def _compile(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as fault:

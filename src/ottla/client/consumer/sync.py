@@ -180,7 +180,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
 
     def paused(self) -> frozenset[TopicPartition]:
         """The assigned partitions that are paused."""
-        return seeking.paused(self._core)
+        return seeking.paused_partitions(self._core)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
@@ -226,7 +226,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """The group's committed offsets; partitions without one are omitted."""
         return self._await(
-            lambda core: offset_commits.committed(core, partitions, self._ms(timeout))
+            lambda core: offset_commits.committed_offsets(core, partitions, self._ms(timeout))
         )
 
     # the group, and the rest

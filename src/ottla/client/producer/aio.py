@@ -25,9 +25,9 @@ from ottla.client.producer.buffer.buffer_memory import MemoryClaim
 from ottla.client.producer.buffer.table_writer import Columns, TableWriter
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.options import core_of, group_of
-from ottla.client.producer.send_path import GivenHeaders, SendPath, checked
+from ottla.client.producer.send_path import GivenHeaders, SendPath, checked_record
 from ottla.client.producer.table_delivery import TableDelivery
-from ottla.client.producer.transactions.coordinator_requests import GroupMetadata
+from ottla.client.producer.transactions.coordinator_requests import GroupIdentity
 from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.client.retry import Deadline
 from ottla.client.serializers import Serializer
@@ -98,8 +98,8 @@ class Producer(SendPath):
         # A batch is full: a caller that never waits must let the sender run.
         await asyncio.sleep(0)
         self._intake.check()
-        record = self._intercepted(
-            checked(
+        record = self._intercept(
+            checked_record(
                 topic, value, key,
                 headers=headers, partition=partition, timestamp_ms=timestamp_ms,
             )
@@ -107,14 +107,14 @@ class Producer(SendPath):
         deadline = Deadline(self._core.clock, self._core.config.max_block_ms)
         try:
             view = await self._core.topic(record.topic, record.partition, deadline.left_ms)
-            prepared = self._intake.prepared(view, record)
+            prepared = self._intake.prepare(view, record)
             delivery = self._intake.append(prepared)
             while delivery is None:
                 delivery = self._intake.append(
-                    prepared, await self._memory(self._intake.needed(prepared), deadline)
+                    prepared, await self._memory(self._intake.needed_bytes(prepared), deadline)
                 )
         except (KafkaError, OSError) as error:
-            return self._failed(record, error)
+            return self._fail(record, error)
         return self._with_interceptors(delivery)
 
     async def _memory(self, size: int, deadline: Deadline) -> MemoryClaim:
@@ -192,7 +192,7 @@ class Producer(SendPath):
         """Begin a transaction."""
         self._core.transactions.begin()
 
-    async def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
+    async def send_offsets(self, offsets: Offsets, group: GroupIdentity | str) -> None:
         """Commit offsets (the next to be read) of a consumer's group with the transaction."""
         await self._core.transactions.send_offsets(offsets, group_of(group))
 

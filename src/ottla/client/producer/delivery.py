@@ -79,12 +79,12 @@ class Delivery:
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """The record's metadata; waits up to `timeout` seconds, raises the error."""
-        batch, index = self._waited(timeout)
+        batch, index = self._wait(timeout)
         return batch.metadata(index)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The error, or None; waits as `result` does."""
-        return self._waited(timeout)[0].error
+        return self._wait(timeout)[0].error
 
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
         """Call `callback(self)` when the outcome is known: at once if it already is.
@@ -112,7 +112,7 @@ class Delivery:
             yield from wait_for_change(self.batch.part(self.index)[0]).__await__()
         return self.result(0)
 
-    def _waited(self, timeout: float | None) -> tuple[Batch, int]:
+    def _wait(self, timeout: float | None) -> tuple[Batch, int]:
         while True:
             batch, index = self.batch.part(self.index)
             if batch.is_done:
@@ -123,7 +123,7 @@ class Delivery:
                 )
 
 
-def failed(tp: TopicPartition, error: BaseException) -> Delivery:
+def failed_delivery(tp: TopicPartition, error: BaseException) -> Delivery:
     """The outcome of a record that was never appended to a batch."""
     batch = Batch(tp, 0, 0, MonoMs(0), nullcontext(True))
     batch.fail(error)

@@ -13,7 +13,7 @@ from ottla.client.interceptors import ProducerChain, ProducerInterceptor
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer.buffer.record_intake import Hooks
 from ottla.client.producer.core import ProducerCore
-from ottla.client.producer.transactions.coordinator_requests import GroupMetadata
+from ottla.client.producer.transactions.coordinator_requests import GroupIdentity
 from ottla.client.serializers import Serializer
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import SystemClock
@@ -53,7 +53,7 @@ class ProducerGroup(NamedTuple):
     group_instance_id: str | None = None
 
 
-def group_of(group: GroupMetadata | str) -> GroupMetadata:
+def group_of(group: GroupIdentity | str) -> GroupIdentity:
     if isinstance(group, str):
         return ProducerGroup(group)
     if not hasattr(group, "group_id"):

@@ -14,7 +14,7 @@ from ottla.client.errors import KafkaError, UserError
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.producer.buffer.batch import RECORD_OVERHEAD, Headers
 from ottla.client.producer.core import ProducerCore
-from ottla.client.producer.delivery import Delivery, failed
+from ottla.client.producer.delivery import Delivery, failed_delivery
 from ottla.model.ids import TopicPartition
 
 GivenHeaders: TypeAlias = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] | None
@@ -84,7 +84,7 @@ class SendPath:
             self._release()
         return None
 
-    def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
+    def _intercept(self, record: ProducerRecord) -> ProducerRecord:
         """The record as returned by the interceptors."""
         return self._intake.hooks.interceptors.on_send(record)
 
@@ -107,13 +107,15 @@ class SendPath:
             f"({config.max_block_ms})"
         )
 
-    def _failed(self, record: ProducerRecord, error: KafkaError | OSError) -> Delivery:
+    def _fail(self, record: ProducerRecord, error: KafkaError | OSError) -> Delivery:
         """The outcome of a record that could not be buffered (PRD-13)."""
         partition = -1 if record.partition is None else record.partition
-        return self._with_interceptors(failed(TopicPartition(record.topic, partition), error))
+        return self._with_interceptors(
+            failed_delivery(TopicPartition(record.topic, partition), error)
+        )
 
 
-def checked(
+def checked_record(
     topic: str,
     value: object,
     key: object,

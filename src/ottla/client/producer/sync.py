@@ -27,9 +27,9 @@ from ottla.client.producer.buffer.buffer_memory import MemoryClaim
 from ottla.client.producer.buffer.table_writer import Columns, TableWriter
 from ottla.client.producer.delivery import Delivery
 from ottla.client.producer.options import core_of, group_of
-from ottla.client.producer.send_path import GivenHeaders, SendPath, checked
+from ottla.client.producer.send_path import GivenHeaders, SendPath, checked_record
 from ottla.client.producer.table_delivery import TableDelivery
-from ottla.client.producer.transactions.coordinator_requests import GroupMetadata
+from ottla.client.producer.transactions.coordinator_requests import GroupIdentity
 from ottla.client.producer.transactions.state import PreparedTransaction
 from ottla.client.retry import Deadline
 from ottla.client.serializers import Serializer
@@ -128,7 +128,7 @@ class Producer(SendPath):
                 keyed = self._append_fast_keyed(topic, value, key)
                 if keyed is not None:
                     return keyed
-        record = checked(
+        record = checked_record(
             topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )
         return self._send_slow(record)
@@ -136,20 +136,20 @@ class Producer(SendPath):
     def _send_slow(self, original: ProducerRecord) -> Delivery:
         """The slow path: interceptors, metadata, serializers, partitioner; may block."""
         self._intake.check()
-        record = self._intercepted(original)
+        record = self._intercept(original)
         core = self._core
         deadline = Deadline(core.clock, core.config.max_block_ms)
         try:
-            prepared = self._intake.prepared(
+            prepared = self._intake.prepare(
                 self._topic(record.topic, record.partition, deadline), record
             )
             delivery = self._intake.append(prepared)
             while delivery is None:
                 delivery = self._intake.append(
-                    prepared, self._memory(self._intake.needed(prepared), deadline)
+                    prepared, self._memory(self._intake.needed_bytes(prepared), deadline)
                 )
         except (KafkaError, OSError) as error:
-            return self._failed(record, error)
+            return self._fail(record, error)
         if self._intake.queues.backlog > MAX_BACKLOG:
             self._yield_to_sender()
         return self._with_interceptors(delivery)
@@ -245,7 +245,7 @@ class Producer(SendPath):
         """Begin a transaction."""
         self._core.transactions.begin()
 
-    def send_offsets(self, offsets: Offsets, group: GroupMetadata | str) -> None:
+    def send_offsets(self, offsets: Offsets, group: GroupIdentity | str) -> None:
         """Commit offsets (the next to be read) of a consumer's group with the transaction."""
         self._thread.run(self._core.transactions.send_offsets(offsets, group_of(group)))
 

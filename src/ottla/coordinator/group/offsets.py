@@ -76,12 +76,12 @@ class Offsets:
         if topics is None:
             return None
         packed = topics.get(topic, _NOTHING).get(partition)
-        return None if packed is None else _unpacked(packed)
+        return None if packed is None else _unpack(packed)
 
     def entries(self, group: str) -> Iterator[tuple[str, int, Committed]]:
         for topic, partitions in self.of(group).items():
             for partition, packed in partitions.items():
-                yield topic, partition, _unpacked(packed)
+                yield topic, partition, _unpack(packed)
 
     def groups(self) -> list[str]:
         return list(self._groups)
@@ -177,11 +177,11 @@ class Offsets:
             self._grow(-GROUP_BYTES - len(group))
 
 
-def _unpacked(packed: bytes) -> Committed:
+def _unpack(packed: bytes) -> Committed:
     return read_committed(packed[POSITION.size :])
 
 
-def expired(
+def expired_offsets(
     group: Group, offsets: Offsets, now: WallMs, retention_ms: int
 ) -> Iterator[tuple[str, int]]:
     """Topic and partition of every expired offset of the group."""

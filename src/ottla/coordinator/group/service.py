@@ -196,12 +196,12 @@ def _committed_offsets(
     if partitions is None:
         partitions = {topic: list(packed) for topic, packed in offsets.of(group_id).items()}
 
-    def committed(topic: str, partition: int) -> Committed | ErrorCode | None:
+    def committed_offset(topic: str, partition: int) -> Committed | ErrorCode | None:
         if stable and offsets.is_pending(group_id, topic, partition):
             return ErrorCode.unstable_offset_commit
         return offsets.get(group_id, topic, partition)
 
     return {
-        topic: {partition: committed(topic, partition) for partition in indexes}
+        topic: {partition: committed_offset(topic, partition) for partition in indexes}
         for topic, indexes in partitions.items()
     }

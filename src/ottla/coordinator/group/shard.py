@@ -30,7 +30,7 @@ from ottla.coordinator.group.draft import Draft
 from ottla.coordinator.group.memory import MEMBER_BYTES, GroupMemory, OffsetMemory, size_of
 from ottla.coordinator.group.metrics import Counts
 from ottla.coordinator.group.offset_commit import CommitRequest
-from ottla.coordinator.group.offsets import Offsets, expired
+from ottla.coordinator.group.offsets import Offsets, expired_offsets
 from ottla.coordinator.group.records import (
     GroupChanged,
     GroupDeleted,
@@ -120,7 +120,7 @@ class GroupShard:
         self.offsets.bulk.forget()
         self.offsets.end_transaction(producer_id, committed=committed)
 
-    def loaded(self, now: WallMs) -> Outcome[None]:
+    def on_loaded(self, now: WallMs) -> Outcome[None]:
         self._loading = False
         draft, limits = Draft(now), self._limits()
         for group_id in self.offsets.groups():
@@ -128,7 +128,7 @@ class GroupShard:
                 self.groups[group_id] = ClassicGroup(group_id)
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
-                self.consumer.loaded(group, draft)
+                self.consumer.on_loaded(group, draft)
                 continue
             for member in group.members.values():
                 rebalance.restart_session(group, member, draft)
@@ -138,7 +138,7 @@ class GroupShard:
         draft.set(EXPIRE, limits.offsets_retention_check_interval_ms)
         return draft.outcome(None)
 
-    def unloaded(self) -> Sequence[Effect]:
+    def on_unloaded(self) -> Sequence[Effect]:
         draft = Draft(WallMs(-1))
         self.offsets.release()
         for group in self.groups.values():
@@ -271,13 +271,13 @@ class GroupShard:
 
     def _expire_group(self, group: Group, draft: Draft, limits: GroupSettings) -> int:
         offset_count = sum(map(len, self.offsets.of(group.id).values()))
-        expired_offsets = list(expired(group, self.offsets, draft.now, limits.offsets_retention_ms))
-        for topic, partition in expired_offsets:
+        removed = list(expired_offsets(group, self.offsets, draft.now, limits.offsets_retention_ms))
+        for topic, partition in removed:
             change = OffsetChanged(group.id, topic, partition, None)
             draft.records.append(offset_record(change))
-        self.counts.expired += len(expired_offsets)
+        self.counts.expired += len(removed)
         expects = isinstance(group, ClassicGroup) and group.pending
-        is_over = is_empty(group) and not expects and offset_count == len(expired_offsets)
+        is_over = is_empty(group) and not expects and offset_count == len(removed)
         if is_over and group.id not in self.offsets.pending_groups():
             delete_group_records(group, draft)
         return offset_count

@@ -126,7 +126,7 @@ class TransactionCompletion:
         if id in self._under_way or self._closed:
             return
         leadership = self._leadership(id) if committed else None
-        txn = None if leadership is None else _decided(leadership[0].shard, id)
+        txn = None if leadership is None else _decided_transaction(leadership[0].shard, id)
         if leadership is None or txn is None:
             self._start_retrying(id, None)
             return
@@ -135,15 +135,15 @@ class TransactionCompletion:
             written = self._write_markers(txn, txn.partitions, leadership[1])
         except Exception:  # a bug; the decision is in the log and must be executed
             log.exception("transactional id %s: writing transaction markers failed; retrying", id)
-            self._start_retrying(id, _untried(txn), failures=1)
+            self._start_retrying(id, _first_attempt(txn), failures=1)
             return
         written.then(lambda codes: self._first_results(txn, leadership, codes))
 
-    def completed(self, id: str) -> None:
+    def on_completed(self, id: str) -> None:
         for wait in self._awaited.pop(id, ()):
             if self._timers.cancel(wait):
                 try:
-                    wait.expired()
+                    wait.on_timeout()
                 except Exception:  # of one reply: the transaction and other waiters continue
                     log.exception("transactional id %s: replying to a client failed", id)
 
@@ -163,12 +163,12 @@ class TransactionCompletion:
             if attempt is not None:
                 attempt.cancel()
         for id in list(self._awaited):
-            self.completed(id)
+            self.on_completed(id)
 
-    def _decided(self, id: str) -> Transaction | None:
+    def _decided_transaction(self, id: str) -> Transaction | None:
         """Its transaction, if it is decided, not completed, and coordinated by this broker."""
         try:
-            return _decided(self._owned(id).shard, id)
+            return _decided_transaction(self._owned_shard(id).shard, id)
         except KafkaError:
             return None
 
@@ -179,14 +179,14 @@ class TransactionCompletion:
         in progress: the one in progress continues under the new epoch after it was fenced.
         """
         try:
-            owned = self._owned(id)
+            owned = self._owned_shard(id)
         except KafkaError:
             return None
         return owned, owned.epoch
 
-    def _owned(self, id: str) -> OwnedShard[TxnShard]:
+    def _owned_shard(self, id: str) -> OwnedShard[TxnShard]:
         assert self.runtime is not None
-        return self.runtime.owned(id)
+        return self.runtime.owned_shard(id)
 
     def _write_markers(
         self, txn: Transaction, partitions: Iterable[TopicPartition], epoch: LeaderEpoch
@@ -212,9 +212,9 @@ class TransactionCompletion:
                 self._complete(txn)
             except Exception as error:
                 log.info("transactional id %s: cannot complete the transaction yet: %s", id, error)
-            if self._decided(id) is None:
+            if self._decided_transaction(id) is None:
                 del self._under_way[id]
-                self.completed(id)
+                self.on_completed(id)
                 return
         # Under a newer epoch than that of the first attempt the next one need not wait.
         self._start_retrying(id, todo, failures=1 if leadership == self._leadership(id) else 0)
@@ -225,7 +225,7 @@ class TransactionCompletion:
         task = self._spawn(self._retry(id, todo, failures))
         if task is None:  # the broker stops: the next coordinator of this id continues
             self._under_way.pop(id, None)
-            self.completed(id)
+            self.on_completed(id)
         else:
             self._under_way[id] = task
 
@@ -258,7 +258,7 @@ class TransactionCompletion:
                     failures = 0  # coordinated under a newer epoch: retry at once
         finally:
             del self._under_way[id]
-            self.completed(id)
+            self.on_completed(id)
 
     async def _attempt(self, id: str, todo: Unfinished | None) -> Unfinished | None:
         """Write the missing markers; the rest of the work, None if there is none.
@@ -268,12 +268,12 @@ class TransactionCompletion:
         """
         assert self.runtime is not None
         await self.runtime.read(id, len)  # the decision is committed before it is acted on
-        txn = self._decided(id)
+        txn = self._decided_transaction(id)
         if txn is None:
             return None
         if todo is None or todo.decision is not txn:
-            todo = _untried(txn)
-        codes = await self._write_markers(txn, todo.remaining, self._owned(id).epoch)
+            todo = _first_attempt(txn)
+        codes = await self._write_markers(txn, todo.remaining, self._owned_shard(id).epoch)
         missing = missing_markers(codes)
         if missing:
             missing = missing_markers(missing, await self._find_deleted(missing))
@@ -282,16 +282,16 @@ class TransactionCompletion:
         if missing:
             return Unfinished(txn, missing)
         self._complete(txn)
-        following = self._decided(id)
-        return None if following is None else _untried(following)
+        following = self._decided_transaction(id)
+        return None if following is None else _first_attempt(following)
 
 
-def _decided(shard: TxnShard, id: str) -> Transaction | None:
+def _decided_transaction(shard: TxnShard, id: str) -> Transaction | None:
     txn = shard.get(id)
     return txn if txn is not None and txn.state in DECIDED else None
 
 
-def _untried(txn: Transaction) -> Unfinished:
+def _first_attempt(txn: Transaction) -> Unfinished:
     return Unfinished(txn, dict.fromkeys(txn.partitions, ErrorCode.none))
 
 

@@ -50,23 +50,23 @@ def end(
     if txn is None:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
     if _is_repeat(txn, request.producer):
-        return _repeated(txn, request.commit)
+        return _repeat_end(txn, request.commit)
     client = txn.client
     if request.producer.id != client.id:
         raise KafkaError(ErrorCode.invalid_producer_id_mapping)
     if request.producer.epoch != client.epoch:
         raise KafkaError(ErrorCode.producer_fenced)
     if txn.state is TxnState.ONGOING:
-        prepared = _prepared(txn, request, fresh, now_ms)
+        prepared = _prepare(txn, request, fresh, now_ms)
         return EndStep(prepared.client, (prepared,))
     if request.version < EPOCH_PER_TRANSACTION and txn.state is not TxnState.EMPTY:
-        return _repeated(txn, request.commit)
+        return _repeat_end(txn, request.commit)
     if txn.state in DECIDED:  # of the transaction before
         raise KafkaError(ErrorCode.concurrent_transactions)
     if request.commit or request.version < EPOCH_PER_TRANSACTION:
         raise KafkaError(ErrorCode.invalid_txn_state)
     # A transactions-v2 client cannot know whether its records started a transaction.
-    prepared = _prepared(txn, request, fresh, now_ms)._replace(started_ms=now_ms)
+    prepared = _prepare(txn, request, fresh, now_ms)._replace(started_ms=now_ms)
     completed = complete(prepared, now_ms)
     return EndStep(completed.client, (prepared, completed))
 
@@ -119,7 +119,7 @@ def is_expired(txn: Transaction, now_ms: WallMs, expiration_ms: int) -> bool:
     return txn.state in AT_REST and txn.updated_ms + expiration_ms <= now_ms
 
 
-def _prepared(
+def _prepare(
     txn: Transaction, request: EndRequest, fresh: ProducerId | None, now_ms: WallMs
 ) -> Transaction:
     """The prepared state, with the markers' epoch: higher than any epoch in the transaction."""
@@ -147,7 +147,7 @@ def _prepared(
 
 def _successor(client: Producer, fresh: ProducerId | None) -> Producer:
     if not client.is_exhausted:
-        return client.bumped()
+        return client.next_epoch()
     if fresh is None:
         raise NeedsProducerId
     return Producer(fresh, 0)
@@ -164,7 +164,7 @@ def _is_repeat(txn: Transaction, producer: Producer) -> bool:
     return producer.id == before and producer.is_exhausted
 
 
-def _repeated(txn: Transaction, commit: bool) -> EndStep:
+def _repeat_end(txn: Transaction, commit: bool) -> EndStep:
     if commit != (txn.state in COMMITS):
         raise KafkaError(ErrorCode.invalid_txn_state)
     if txn.state in DECIDED:

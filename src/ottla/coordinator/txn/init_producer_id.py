@@ -60,7 +60,7 @@ def initialise(
     now_ms: WallMs,
 ) -> InitStep:
     if txn is None:
-        first = Producer(_needed(fresh), 0)
+        first = Producer(_require_id(fresh), 0)
         return _with_producer(Transaction(id, *first), request, now_ms, first, last_epoch=NO_EPOCH)
     if request.expected is not None and not _may_be(txn, request.expected):
         raise KafkaError(ErrorCode.producer_fenced)
@@ -90,7 +90,7 @@ def _with_next_epoch(
             raise KafkaError(ErrorCode.producer_fenced)
         return _with_producer(txn, request, now_ms, now, last_epoch=txn.last_epoch)
     last_epoch = NO_EPOCH if expected is None else now.epoch
-    following = Producer(_needed(fresh), 0) if now.is_exhausted else now.bumped()
+    following = Producer(_require_id(fresh), 0) if now.is_exhausted else now.next_epoch()
     return _with_producer(txn, request, now_ms, following, last_epoch=last_epoch)
 
 
@@ -123,7 +123,7 @@ def _keep_prepared(
 ) -> InitStep:
     """Keep the transaction open; the client can only end it, with its new epoch."""
     now = txn.client
-    client = Producer(_needed(fresh), 0) if now.is_exhausted else now.bumped()
+    client = Producer(_require_id(fresh), 0) if now.is_exhausted else now.next_epoch()
     after = transition(
         txn,
         TxnState.ONGOING,
@@ -135,7 +135,7 @@ def _keep_prepared(
     return InitStep(InitializedProducer(client, txn.producer), after)
 
 
-def _needed(fresh: ProducerId | None) -> ProducerId:
+def _require_id(fresh: ProducerId | None) -> ProducerId:
     if fresh is None:
         raise NeedsProducerId
     assert fresh != NO_PRODUCER

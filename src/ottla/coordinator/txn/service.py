@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
-from ottla.coordinator.deferred_reply import Commit, DeferredReply, committed
+from ottla.coordinator.deferred_reply import Commit, DeferredReply, wait_for_commit
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.runtime import Runtime
 from ottla.coordinator.txn.add_partitions import verify
@@ -126,7 +126,7 @@ class Transactions:
     async def add(
         self, id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int = 0
     ) -> None:
-        await committed(self.start_adding(id, producer, partitions, version))
+        await wait_for_commit(self.start_adding(id, producer, partitions, version))
 
     def start_adding(
         self, id: str, producer: Producer, partitions: frozenset[TopicPartition], version: int
@@ -144,7 +144,7 @@ class Transactions:
         """`none` if the partition is part of the open transaction; the error otherwise."""
         try:
             _check(id)
-            txn = self._runtime.owned(id).shard.get(id)
+            txn = self._runtime.owned_shard(id).shard.get(id)
         except KafkaError as refusal:
             return refusal.code
         return verify(txn, producer, partition)
@@ -231,17 +231,17 @@ class Transactions:
             id, lambda shard, now: shard.end(id, request, fresh, now)
         )
         if commit is None:
-            self._decided(id, Ended(ErrorCode.none, client), on_done)
+            self._on_decided(id, Ended(ErrorCode.none, client), on_done)
         else:
-            commit.then(lambda code: self._decided(id, Ended(code, client), on_done))
+            commit.then(lambda code: self._on_decided(id, Ended(code, client), on_done))
 
-    def _decided(self, id: str, ended: Ended, on_done: Callable[[Ended], object]) -> None:
+    def _on_decided(self, id: str, ended: Ended, on_done: Callable[[Ended], object]) -> None:
         """The decision is committed, or has failed: reply, or wait for the markers first."""
         if ended.code is not ErrorCode.none:
             on_done(Ended(ended.code))
             return
         try:
-            txn = self._runtime.owned(id).shard.get(id)
+            txn = self._runtime.owned_shard(id).shard.get(id)
         except KafkaError as refusal:
             on_done(Ended(refusal.code))
             return

@@ -63,7 +63,7 @@ class CompletionListener(Protocol):
     def finish(self, id: str, *, committed: bool = False) -> None:
         """Its end is decided, and committed if `committed`: write its markers, complete it."""
 
-    def completed(self, id: str) -> None:
+    def on_completed(self, id: str) -> None:
         """The next transaction of the id may start."""
 
 
@@ -132,7 +132,7 @@ class TxnShard:
                 self.memory_bytes += ID_BYTES + len(change.id)
             self._all[change.id] = change
             if change.state in AT_REST:
-                self._watch.completed(change.id)
+                self._watch.on_completed(change.id)
 
     def replay_many(
         self, section: bytes, position: int, most: int, base_offset: Offset
@@ -143,7 +143,7 @@ class TxnShard:
     def end_transaction(self, producer_id: ProducerId, *, committed: bool) -> None:
         """This topic is never part of a transaction."""
 
-    def loaded(self, now: WallMs) -> Outcome[None]:
+    def on_loaded(self, now: WallMs) -> Outcome[None]:
         for txn in self._all.values():
             if txn.state in DECIDED:
                 self._watch.finish(txn.id)
@@ -156,7 +156,7 @@ class TxnShard:
             ),
         )
 
-    def unloaded(self) -> Sequence[Effect]:
+    def on_unloaded(self) -> Sequence[Effect]:
         """No request waits in the shard; completions in progress check ownership themselves."""
         return ()
 

@@ -87,7 +87,7 @@ class Producer(NamedTuple):
         """One epoch is always reserved, so that the producer with the last one can be fenced."""
         return self.epoch >= LAST_EPOCH - 1
 
-    def bumped(self) -> Producer:
+    def next_epoch(self) -> Producer:
         return Producer(self.id, self.epoch + 1)
 
 

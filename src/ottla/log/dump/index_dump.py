@@ -48,7 +48,7 @@ class _Log(NamedTuple):
 
 def dump_offset_index(path: Path, disk: Disk, options: DumpOptions) -> Iterator[Item]:
     content, base = disk.read(path), base_offset(path)
-    entries = _used(content, OffsetIndex.ENTRY)
+    entries = _used_entries(content, OffsetIndex.ENTRY)
     if not entries:
         yield Note(f"{path} is empty.")
         return
@@ -71,13 +71,15 @@ def dump_offset_index(path: Path, disk: Disk, options: DumpOptions) -> Iterator[
 
 def dump_time_index(path: Path, disk: Disk, options: DumpOptions) -> Iterator[Item]:
     content, base = disk.read(path), base_offset(path)
-    entries = _used(content, TimeIndex.ENTRY)
+    entries = _used_entries(content, TimeIndex.ENTRY)
     if options.index_sanity_check:
         yield from _sanity(path, content, [stamp for stamp, _ in entries], TimeIndex.ENTRY)
         return
     log = _Log.beside(path, disk)
     offsets = path.with_suffix(".index")
-    positions = _used(disk.read(offsets) if disk.exists(offsets) else b"", OffsetIndex.ENTRY)
+    positions = _used_entries(
+        disk.read(offsets) if disk.exists(offsets) else b"", OffsetIndex.ENTRY
+    )
     previous = -1
     for timestamp, relative in entries:
         start = max((at for to, at in positions if to <= relative), default=0)
@@ -105,7 +107,7 @@ def dump_transaction_index(path: Path, disk: Disk) -> Iterator[Item]:
     yield from _tail(path, content, entry)
 
 
-def _used(content: bytes, layout: Struct) -> list[tuple[int, int]]:
+def _used_entries(content: bytes, layout: Struct) -> list[tuple[int, int]]:
     """The entries before the zeros of a preallocated file."""
     whole = len(content) - len(content) % layout.size
     entries: list[tuple[int, int]] = []

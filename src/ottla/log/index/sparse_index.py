@@ -115,7 +115,7 @@ class SparseIndex:
             return
         self._block = None
         if count < self._written:
-            self._opened().truncate(count * self.ENTRY.size)
+            self._open_file().truncate(count * self.ENTRY.size)
             self._written = count
         if count < self._start:
             self._start = max(0, count - WARM_BYTES // self.ENTRY.size)
@@ -131,22 +131,22 @@ class SparseIndex:
             return
         pending = zip(self._keys[first:], self._values[first:], strict=True)
         content = b"".join(self.ENTRY.pack(key, value) for key, value in pending)
-        self._opened().append([content])
+        self._open_file().append([content])
         self._written = len(self)
 
     def create(self) -> None:
         """Have a file, if only an empty one: a missing index is one to rebuild."""
-        self._opened()
+        self._open_file()
 
     def sync(self) -> None:
-        self._opened().sync()
+        self._open_file().sync()
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _opened(self) -> File:
+    def _open_file(self) -> File:
         if self._file is None:
             self._file = self._disk.open_append(self._path)
         return self._file
@@ -157,7 +157,7 @@ class SparseIndex:
         if start == end:
             return keys, values
         width = self.ENTRY.size
-        content = self._opened().pread((end - start) * width, start * width)
+        content = self._open_file().pread((end - start) * width, start * width)
         last = -1
         for key, value in self.ENTRY.iter_unpack(content):
             if key <= last or value < 0:
@@ -197,7 +197,7 @@ class SparseIndex:
                 high = middle
         first = low * per_block
         count = min(per_block, self._start - first)
-        content = self._opened().pread(count * width, first * width)
+        content = self._open_file().pread(count * width, first * width)
         first_key: int = self.ENTRY.unpack_from(content)[0]
         self._block = _Block(first_key, self._key_at(first + count), content)
         return content
@@ -206,7 +206,7 @@ class SparseIndex:
         if entry >= self._start:
             return int(self._keys[0])
         width = self.ENTRY.size
-        key: int = self.ENTRY.unpack(self._opened().pread(width, entry * width))[0]
+        key: int = self.ENTRY.unpack(self._open_file().pread(width, entry * width))[0]
         return key
 
 

@@ -130,7 +130,7 @@ class ProducerStates:
             return None  # unknown or expired: any first sequence is valid
         epoch, sequence = header.producer_epoch, header.base_sequence
         if epoch < state.epoch:
-            raise _fenced(header, state)
+            raise _fenced_error(header, state)
         if origin is Origin.CLIENT:
             if epoch == state.epoch:
                 for batch_state in state.batches:
@@ -161,7 +161,7 @@ class ProducerStates:
         if state is None:
             return
         if header.producer_epoch < state.epoch:
-            raise _fenced(header, state)
+            raise _fenced_error(header, state)
         if marker.coordinator_epoch < state.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.transaction_coordinator_fenced,
@@ -320,7 +320,7 @@ def _is_compacted_away(header: BatchHeader, state: ProducerState) -> bool:
     )
 
 
-def _fenced(header: BatchHeader, state: ProducerState) -> KafkaError:
+def _fenced_error(header: BatchHeader, state: ProducerState) -> KafkaError:
     return KafkaError(
         ErrorCode.invalid_producer_epoch,
         f"producer {header.producer_id} has epoch {state.epoch}, not {header.producer_epoch}",

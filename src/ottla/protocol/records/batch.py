@@ -172,7 +172,7 @@ def build(  # noqa: PLR0913 - the fields of a header, by name
         base_sequence,
         len(records),
     )
-    return _assembled(base_offset, leader_epoch, checked + section)
+    return _assemble(base_offset, leader_epoch, checked + section)
 
 
 def build_plain(
@@ -201,10 +201,10 @@ def build_plain(
     checked = _CHECKED.pack(
         attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, -1, count
     )
-    return _assembled(base_offset, leader_epoch, b"".join((checked, *parts)))
+    return _assemble(base_offset, leader_epoch, b"".join((checked, *parts)))
 
 
-def _assembled(base_offset: int, leader_epoch: int, checked: bytes) -> bytes:
+def _assemble(base_offset: int, leader_epoch: int, checked: bytes) -> bytes:
     """A batch of everything that its checksum covers."""
     length = ATTRIBUTES_AT - OVERHEAD + len(checked)
     return _HEAD.pack(base_offset, length, leader_epoch, CURRENT_MAGIC, crc32c(checked)) + checked

@@ -79,8 +79,8 @@ def _entry(view: memoryview, position: int, offset: int, magic: int) -> LegacyEn
     crc, _, attributes, *rest = fixed.unpack_from(view, OVERHEAD)
     if attributes & CODEC_BITS >= len(CODECS):
         raise CorruptBatch(f"unknown codec {attributes & CODEC_BITS}", position)
-    key, field_at = _sized(view, OVERHEAD + fixed.size, position)
-    value, field_at = _sized(view, field_at, position)
+    key, field_at = _sized_field(view, OVERHEAD + fixed.size, position)
+    value, field_at = _sized_field(view, field_at, position)
     if field_at != len(view):
         raise CorruptBatch("message size does not match its contents", position)
     return LegacyEntry(
@@ -96,7 +96,7 @@ def _entry(view: memoryview, position: int, offset: int, magic: int) -> LegacyEn
     )
 
 
-def _sized(view: memoryview, field_at: int, position: int) -> tuple[bytes | None, int]:
+def _sized_field(view: memoryview, field_at: int, position: int) -> tuple[bytes | None, int]:
     if field_at + 4 > len(view):
         raise CorruptBatch("message is cut short", position)
     (length,) = _INT32.unpack_from(view, field_at)

@@ -229,8 +229,8 @@ def _spans(data: bytes, start: int, end: int) -> Spans:
     """One record's parts: deltas, key, value (start -1 for null) and the start of the headers."""
     timestamp_delta, position = decode_varlong(data, start + 1)  # the attributes byte means nothing
     offset_delta, position = decode_varint(data, position)
-    key_at, key_end = _sized(data, position, end)
-    value_at, value_end = _sized(data, key_end, end)
+    key_at, key_end = _sized_field(data, position, end)
+    value_at, value_end = _sized_field(data, key_end, end)
     position = value_end
     if data[position : position + 1] == b"\0":
         position += 1
@@ -241,7 +241,7 @@ def _spans(data: bytes, start: int, end: int) -> Spans:
     return timestamp_delta, offset_delta, key_at, key_end, value_at, value_end, value_end
 
 
-def _sized(data: bytes, position: int, end: int) -> tuple[int, int]:
+def _sized_field(data: bytes, position: int, end: int) -> tuple[int, int]:
     """The start of a length-prefixed field (-1 for null), and the position after it."""
     length, start = decode_varint(data, position)
     after = start + length
@@ -258,10 +258,10 @@ def _check_headers(data: bytes, start: int, end: int) -> int:
     if not 0 <= count <= (end - position) // 2:  # a header has at least its two lengths
         raise CorruptBatch(f"record has invalid number of headers {count}", start)
     for _ in range(count):
-        key, position = _sized(data, position, end)
+        key, position = _sized_field(data, position, end)
         if key < 0:
             raise CorruptBatch("record header has no key", position)
-        _, position = _sized(data, position, end)
+        _, position = _sized_field(data, position, end)
     return position
 
 

@@ -26,7 +26,7 @@ OfHistory: TypeAlias = Callable[[History], Iterator[Broken]]
 OF_PARTITIONS: Final[tuple[OfPartition, ...]] = (
     records.inconsistent_offset,
     records.lost_write,
-    records.unseen,
+    records.unseen_values,
     records.compaction,
     records.duplicate,
     records.phantom,

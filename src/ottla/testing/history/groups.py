@@ -114,10 +114,10 @@ def _counts_from(history: History, commit: Commit) -> int | None:
 def exactly_once(history: History) -> Iterator[Broken]:
     """What came out of a pipe is what went in, as often and in order."""
     for pipe in history.pipes:
-        sources = _committed(history, pipe.source)
+        sources = _committed_values(history, pipe.source)
         sinks = {
             partition: [value.partition("@")[0] for value in values]
-            for partition, values in _committed(history, pipe.sink).items()
+            for partition, values in _committed_values(history, pipe.sink).items()
         }
         sent = Counter(value for values in sources.values() for value in values)
         received = Counter(value for values in sinks.values() for value in values)
@@ -133,7 +133,7 @@ def exactly_once(history: History) -> Iterator[Broken]:
                     yield Broken(sink, f"the records of {partition} came out of order")
 
 
-def _committed(history: History, topic: str) -> dict[str, list[str]]:
+def _committed_values(history: History, topic: str) -> dict[str, list[str]]:
     """The values of a topic's partitions as the last reader of committed data found them."""
     return {
         partition: [value for _, value in sorted(history.final(partition, committed=True).items())]

@@ -36,7 +36,7 @@ def lost_write(history: History, partition: str) -> Iterator[str]:
             yield f"{send.value} was acknowledged at {send.offset}, reads reached {highest}"
 
 
-def unseen(history: History, partition: str) -> Iterator[str]:
+def unseen_values(history: History, partition: str) -> Iterator[str]:
     """Acknowledged, absent from the final reads; of a transaction, if it was committed."""
     final = set(history.final(partition).values())
     held_back = history.held_back.get(partition, ())

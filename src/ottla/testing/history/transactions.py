@@ -89,7 +89,7 @@ def _was_reset(history: History, commit: Commit) -> bool:
 
 def zombie(history: History) -> Iterator[Broken]:
     """Something succeeded for a process that a newer one had replaced before it asked."""
-    replaced = _replaced(history)
+    replaced = _successors(history)
     for success in _successes(history):
         successor = replaced.get(success.process)
         if successor is not None and success.invoked_ns > successor.completed_ns:
@@ -100,7 +100,7 @@ def zombie(history: History) -> Iterator[Broken]:
             yield Broken(successor.transactional_id, detail)
 
 
-def _replaced(history: History) -> dict[str, ProducerInit]:
+def _successors(history: History) -> dict[str, ProducerInit]:
     """Who came after each process, as the producer of its transactional id."""
     acknowledged = [
         producer for producer in history.producer_inits if producer.outcome is Outcome.OK
@@ -184,7 +184,7 @@ class Life(NamedTuple):
 def _lives(history: History, partition: str) -> Iterator[Life]:
     """From when to when each transaction may have been open on a partition."""
     begun = {one.process: one for one in history.producer_inits if one.outcome is Outcome.OK}
-    replaced = _replaced(history)
+    replaced = _successors(history)
     for name in {send.transaction for send in history.sends[partition] if send.transaction}:
         parts = history.parts[name]
         start_ns = min(part.invoked_ns for part in parts)

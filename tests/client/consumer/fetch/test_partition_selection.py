@@ -55,7 +55,7 @@ def test_when_the_second_fetch_fails_the_first_asks_for_all() -> None:
     selection.take(wanted)
     selection.take(wanted)
     selection.give_back(part.tp for part in wanted)
-    selection.failed()
+    selection.on_task_ended()
     assert selection.take(wanted) == (wanted, False)
 
 

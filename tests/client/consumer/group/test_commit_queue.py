@@ -46,7 +46,7 @@ def test_only_those_who_insist_are_tried_again_and_before_later_ones() -> None:
     book.ask("insists", 2, is_retried=True)
     commits = book.queue.next()
     book.ask("later", 3)
-    book.queue.failed(commits, error, retriable=True)
+    book.queue.fail(commits, error, retriable=True)
     assert book.done == [("asynchronous", error)]
     (again,) = book.queue.next()
     assert (again.offsets[ONE].offset, again.failures) == (2, 1)
@@ -58,7 +58,7 @@ def test_a_refusal_for_good_is_told_to_everybody() -> None:
     book, error = Book(), CommitFailed(ErrorCode.illegal_generation)
     book.ask("a", 1)
     book.ask("b", 2, is_retried=True)
-    book.queue.failed(book.queue.next(), error, retriable=False)
+    book.queue.fail(book.queue.next(), error, retriable=False)
     assert book.done == [("a", error), ("b", error)]
     assert len(book.queue) == 0
 
@@ -81,7 +81,7 @@ def test_the_last_commit_that_landed_is_never_older_than_one_before(
     fails = iter([failing for _, _, failing in asked])
     while commits := book.queue.next():
         if next(fails, False):
-            book.queue.failed(commits, OSError(), retriable=True)
+            book.queue.fail(commits, OSError(), retriable=True)
         else:
             on_committed.append(merge_offsets(commits)[ONE].offset)
     assert on_committed == sorted(on_committed)

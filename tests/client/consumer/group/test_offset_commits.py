@@ -48,7 +48,7 @@ async def test_committing_needs_a_group() -> None:
     core = Rig().core
     for ask in (
         offset_commits.commit(core, None, 1_000),
-        offset_commits.committed(core, [HERE], 1_000),
+        offset_commits.committed_offsets(core, [HERE], 1_000),
     ):
         with pytest.raises(UserError, match="group_id="):
             await ask
@@ -59,7 +59,7 @@ async def test_committing_needs_a_group() -> None:
 async def test_what_is_committed_is_asked_until_it_is_known() -> None:
     rig = Rig(group_id="g")
     rig.cluster.script[OFFSET_FETCH] = [OSError("gone"), committed({HERE: (4, -1)})]
-    found = await offset_commits.committed(rig.core, [HERE], 10_000)
+    found = await offset_commits.committed_offsets(rig.core, [HERE], 10_000)
     assert found == {HERE: OffsetAndMetadata(4)}
 
 

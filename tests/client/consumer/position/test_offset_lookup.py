@@ -59,7 +59,7 @@ async def test_a_topic_that_is_not_there_is_refused_in_time() -> None:
 async def test_what_is_committed_is_asked_of_the_coordinator() -> None:
     rig = Rig()
     rig.cluster.script[OFFSET_FETCH] = committed({ONE: (7, 3)})
-    found = await rig.core.lookup.committed(GroupMetadata("g", 4, "me"), [ONE, TWO])
+    found = await rig.core.lookup.committed_offsets(GroupMetadata("g", 4, "me"), [ONE, TWO])
     assert found == {ONE: OffsetAndMetadata(7, "", 3)}
     asked = rig.cluster.last(OFFSET_FETCH)
     assert asked["require_stable"] is True
@@ -85,9 +85,9 @@ async def test_an_old_coordinator_answers_for_the_one_group() -> None:
         SimpleNamespace(groups=(), error_code=ErrorCode.not_coordinator, topics=()),
     ]
     group = GroupMetadata("g")
-    assert await rig.core.lookup.committed(group, [ONE]) == {ONE: OffsetAndMetadata(7)}
+    assert await rig.core.lookup.committed_offsets(group, [ONE]) == {ONE: OffsetAndMetadata(7)}
     with pytest.raises(KafkaError):
-        await rig.core.lookup.committed(group, [ONE])
+        await rig.core.lookup.committed_offsets(group, [ONE])
     assert rig.cluster.forgotten == 1
 
 

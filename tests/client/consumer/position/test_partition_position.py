@@ -15,7 +15,7 @@ def ready(offset: int = 5, epoch: int = UNKNOWN) -> AssignedPartition:
     part = AssignedPartition(HERE)
     part.seek(offset, epoch)
     if part.phase is PositionPhase.UNCHECKED:
-        part.checked()
+        part.mark_valid()
     return part
 
 
@@ -41,7 +41,7 @@ def test_a_place_with_an_epoch_is_checked_first() -> None:
     part.seek(5, 3)
     assert part.phase is PositionPhase.UNCHECKED
     assert not part.is_fetchable
-    part.checked()
+    part.mark_valid()
     assert part.is_fetchable
 
 
@@ -99,7 +99,7 @@ def test_another_leader_epoch_is_checked_if_it_can_be() -> None:
     assert part.has_position and not part.is_fetchable
     assert part.fetch_offset == 5, "what was fetched ahead is given up"
     assert part.version != version
-    part.checked()
+    part.mark_valid()
     part.on_leader_epoch(1)
     assert part.is_fetchable, "old news"
 

@@ -85,7 +85,7 @@ async def test_what_is_paused_is_not_fetched_and_comes_back() -> None:
     async with rig.run() as core:
         subscribing.assign(core, [HERE, THERE])
         seeking.pause(core, [HERE])
-        assert seeking.paused(core) == {HERE}
+        assert seeking.paused_partitions(core) == {HERE}
         assert len(await rig.poll()) == 3
         assert await rig.poll(10) == []
         seeking.resume(core, [HERE])

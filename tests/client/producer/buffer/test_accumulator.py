@@ -176,8 +176,8 @@ def test_memory_is_free_when_a_batch_has_its_outcome_and_not_before() -> None:
     free = rig.queues.memory.free
     [drained] = rig.drained(VIEW)
     assert rig.queues.memory.free == free
-    rig.accumulator.finished(drained)
-    rig.accumulator.finished(drained)
+    rig.accumulator.release(drained)
+    rig.accumulator.release(drained)
     assert rig.queues.memory.free == rig.config.buffer_memory
     assert rig.accumulator.is_empty
 
@@ -191,12 +191,12 @@ def test_what_has_waited_or_been_under_way_too_long_expires() -> None:
     rig.pass_ms(60)
     fill(rig, 1)
     assert rig.accumulator.next_expiry_ms(MonoMs(rig.now_ms)) == 40
-    assert rig.accumulator.expired(MonoMs(rig.now_ms)) == []
+    assert rig.accumulator.remove_expired(MonoMs(rig.now_ms)) == []
     rig.pass_ms(40)
-    assert rig.accumulator.expired(MonoMs(rig.now_ms)) == [incomplete_batches]
-    rig.accumulator.finished(incomplete_batches)
+    assert rig.accumulator.remove_expired(MonoMs(rig.now_ms)) == [incomplete_batches]
+    rig.accumulator.release(incomplete_batches)
     rig.pass_ms(60)
-    [waiting] = rig.accumulator.expired(MonoMs(rig.now_ms))
+    [waiting] = rig.accumulator.remove_expired(MonoMs(rig.now_ms))
     assert waiting.tp.partition == 1
     assert rig.drained(VIEW) == []
 

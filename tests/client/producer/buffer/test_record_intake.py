@@ -18,48 +18,48 @@ from tests.client.producer.rig import STAMP_NS, TP, Rig, batch, cluster, record,
 @pytest.mark.spec("PRD-08")
 def test_keys_and_values_are_serialized_and_null_stays_null() -> None:
     rig = Rig(Hooks(from_str, from_json))
-    made = rig.prepared(topic(), {"a": 1}, "key")
+    made = rig.prepare(topic(), {"a": 1}, "key")
     assert (made.key, made.value) == (b"key", b'{"a":1}')
-    assert rig.prepared(topic(), None, None).value is None
+    assert rig.prepare(topic(), None, None).value is None
     with pytest.raises(SerializationError):
-        rig.prepared(topic(), {"a": 1}, 5)
+        rig.prepare(topic(), {"a": 1}, 5)
     with pytest.raises(SerializationError, match="expected bytes, got str"):
-        Rig().prepared(topic(), "text")
+        Rig().prepare(topic(), "text")
 
 
 @pytest.mark.spec("PRD-09", "PRD-14", "PRD-16")
 def test_the_partition_is_the_one_given_else_the_partitioners_else_the_keys() -> None:
     view = topic(12)
-    assert Rig().prepared(view, b"", b"21", partition=3).tp == TopicPartition("t", 3)
-    assert Rig().prepared(view, b"", b"21").tp.partition == (-973932308 & 0x7FFFFFFF) % 12
+    assert Rig().prepare(view, b"", b"21", partition=3).tp == TopicPartition("t", 3)
+    assert Rig().prepare(view, b"", b"21").tp.partition == (-973932308 & 0x7FFFFFFF) % 12
     custom = Rig(Hooks(partitioner=lambda name, key, everywhere, available: len(key or b"")))
-    assert custom.prepared(view, b"", b"12345").tp.partition == 5
+    assert custom.prepare(view, b"", b"12345").tp.partition == 5
     with pytest.raises(UserError, match=r"got 12 for topic t, expected one of range\(0, 12\)"):
-        custom.prepared(view, b"", b"x" * 12)
+        custom.prepare(view, b"", b"x" * 12)
     robin = Rig(Hooks(partitioner=RoundRobin()))
-    assert [robin.prepared(topic(2), b"").tp.partition for _ in range(3)] == [0, 1, 0]
+    assert [robin.prepare(topic(2), b"").tp.partition for _ in range(3)] == [0, 1, 0]
 
 
 @pytest.mark.spec("PRD-15")
 def test_without_a_key_only_partitions_with_a_leader_are_chosen() -> None:
     some = topic(3, {0: -1, 1: 1, 2: -1})
-    assert {Rig().prepared(some).tp.partition for _ in range(20)} == {1}
+    assert {Rig().prepare(some).tp.partition for _ in range(20)} == {1}
     none = topic(3, dict.fromkeys(range(3), -1))
-    assert 0 <= Rig().prepared(none).tp.partition < 3
+    assert 0 <= Rig().prepare(none).tp.partition < 3
 
 
 def test_keys_can_be_ignored() -> None:
     rig = Rig(partitioner_ignore_keys=True, batch_size=0)
     chosen = set()
     for _ in range(50):
-        chosen.add(rig.prepared(topic(), b"", b"same key").tp.partition)
+        chosen.add(rig.prepare(topic(), b"", b"same key").tp.partition)
         rig.queues.sticky["t"].count(1)
     assert chosen == {0, 1, 2}
 
 
 def test_a_record_has_its_own_time_or_the_present() -> None:
-    assert Rig().prepared(topic(), b"", timestamp_ms=5).timestamp_ns == 5_000_000
-    assert Rig().prepared(topic(), b"").timestamp_ns == STAMP_NS
+    assert Rig().prepare(topic(), b"", timestamp_ms=5).timestamp_ns == 5_000_000
+    assert Rig().prepare(topic(), b"").timestamp_ns == STAMP_NS
 
 
 @pytest.mark.spec("PRD-11", "PRD-13", "PRD-26")
@@ -138,9 +138,9 @@ def test_memory_waited_for_goes_back_when_another_has_begun_a_batch_meanwhile() 
         assert rig.intake.append(record(b"x", TopicPartition("t", partition))) is not None
     assert rig.intake.append(mine) is None
     granted = threading.Event()
-    claim = rig.intake.claim(rig.intake.needed(mine), granted.set)
+    claim = rig.intake.claim(rig.intake.needed_bytes(mine), granted.set)
     assert not granted.is_set()
-    rig.accumulator.finished(next(iter(rig.queues.incomplete)))
+    rig.accumulator.release(next(iter(rig.queues.incomplete)))
     assert granted.is_set()
     rig.queues.begin(rig.queues.at(mine.tp), batch(tp=mine.tp))
     rig.queues.at(mine.tp).batches[-1].is_closed = False
@@ -151,7 +151,7 @@ def test_memory_waited_for_goes_back_when_another_has_begun_a_batch_meanwhile() 
 @pytest.mark.spec("PRD-21")
 def test_memory_waited_for_is_the_new_batchs() -> None:
     rig = Rig(batch_size=1_000, buffer_memory=1_000)
-    claim = rig.intake.claim(rig.intake.needed(record()), lambda: None)
+    claim = rig.intake.claim(rig.intake.needed_bytes(record()), lambda: None)
     assert rig.intake.append(record(), claim) is not None
     assert rig.queues.memory.free == 0
 
@@ -180,7 +180,7 @@ def test_a_transactional_producer_takes_records_only_in_a_transaction() -> None:
 
 def test_closing_what_is_open_ends_the_quick_way_in() -> None:
     rig = Rig()
-    rig.intake.append(rig.prepared(topic()))
+    rig.intake.append(rig.prepare(topic()))
     assert list(rig.queues.open) == ["t"]
     rig.intake.close_open_batches()
     assert not rig.queues.open

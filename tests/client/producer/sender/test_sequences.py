@@ -50,9 +50,9 @@ def test_until_the_first_batch_is_acknowledged_none_follows_it() -> None:
     first = sent(sequences)
     assert not sequences.may_drain(TP, batch())
     assert sequences.may_drain(OTHER, batch())
-    sequences.returned(first)
+    sequences.on_returned(first)
     assert sequences.may_drain(TP, first)
-    sequences.acked(first)
+    sequences.on_success(first)
     assert sequences.may_drain(TP, batch())
     second = sent(sequences)
     assert sequences.may_drain(TP, batch())
@@ -64,12 +64,12 @@ def test_a_batch_sent_again_keeps_its_number_and_the_later_ones_wait_for_it() ->
     sequences = ready()
     first, second = sent(sequences), sent(sequences)
     for each in (first, second):
-        sequences.returned(each)
+        sequences.on_returned(each)
     assert sequences.may_drain(TP, first)
     assert not sequences.may_drain(TP, second), "one at a time, and in order"
     sequences.sent(first)
     assert first.stamp == ProducerStamp(7, 0, 0)
-    sequences.acked(first)
+    sequences.on_success(first)
     assert sequences.may_drain(TP, second)
 
 
@@ -81,7 +81,7 @@ def test_after_the_last_number_comes_zero() -> None:
     around, after = sent(sequences, b"a", b"b"), sent(sequences, b"c")
     assert stamps(around, after) == [(0, 2**31 - 1), (0, 1)]
     for each in (first, around):
-        sequences.acked(each)
+        sequences.on_success(each)
     assert sequences.is_gap(after), "it is the next in line"
 
 
@@ -89,12 +89,12 @@ def test_after_the_last_number_comes_zero() -> None:
 def test_a_number_that_was_refused_for_good_begins_a_new_epoch_in_its_partition_alone() -> None:
     sequences = ready()
     on_error, behind, elsewhere = sent(sequences), sent(sequences), sent(sequences, tp=OTHER)
-    sequences.returned(on_error)
-    sequences.failed(on_error, may_have_arrived=False)
+    sequences.on_returned(on_error)
+    sequences.on_failure(on_error, may_have_arrived=False)
     assert sequences.needs_restart
     assert not sequences.may_restart, "the one behind is still on the wire"
     assert not sequences.may_drain(TP, batch())
-    sequences.returned(behind)
+    sequences.on_returned(behind)
     assert sequences.may_restart
     following = sequences.next_identity
     assert following == Identity(7, 1)
@@ -102,8 +102,8 @@ def test_a_number_that_was_refused_for_good_begins_a_new_epoch_in_its_partition_
     assert stamps(behind, elsewhere) == [(1, 0), (0, 0)]
     fresh = batch(tp=OTHER)
     assert not sequences.may_drain(OTHER, fresh), "first what was begun under the old epoch"
-    sequences.returned(elsewhere)
-    sequences.acked(elsewhere)
+    sequences.on_returned(elsewhere)
+    sequences.on_success(elsewhere)
     assert sequences.may_drain(OTHER, fresh)
     sequences.sent(fresh)
     assert stamps(fresh) == [(1, 0)]
@@ -120,12 +120,12 @@ def test_when_the_epoch_is_used_up_another_producer_id_is_needed() -> None:
 def test_a_number_that_may_have_arrived_holds_back_new_ones_until_it_is_known() -> None:
     sequences = ready()
     lost, behind = sent(sequences, b"a"), sent(sequences, b"b")
-    sequences.returned(lost)
-    sequences.failed(lost, may_have_arrived=True)
+    sequences.on_returned(lost)
+    sequences.on_failure(lost, may_have_arrived=True)
     assert not sequences.may_drain(TP, batch())
     assert sequences.resolve() == []
-    sequences.returned(behind)
-    sequences.acked(behind)
+    sequences.on_returned(behind)
+    sequences.on_success(behind)
     assert sequences.resolve() == []
     assert sequences.may_drain(TP, batch()), "what came behind was taken: it had arrived"
 
@@ -133,8 +133,8 @@ def test_a_number_that_may_have_arrived_holds_back_new_ones_until_it_is_known() 
 def test_a_number_that_nothing_followed_is_taken_for_lost() -> None:
     sequences = ready()
     lost = sent(sequences)
-    sequences.returned(lost)
-    sequences.failed(lost, may_have_arrived=True)
+    sequences.on_returned(lost)
+    sequences.on_failure(lost, may_have_arrived=True)
     assert sequences.has_gaps
     assert sequences.resolve() == [TP]
 
@@ -145,8 +145,8 @@ def test_only_the_next_in_line_shows_that_something_is_missing() -> None:
     first, second = sent(sequences), sent(sequences)
     assert sequences.is_gap(first)
     assert not sequences.is_gap(second), "it was overtaken by the failure of the first"
-    sequences.returned(first)
-    sequences.failed(first, may_have_arrived=True)
+    sequences.on_returned(first)
+    sequences.on_failure(first, may_have_arrived=True)
     assert sequences.is_gap(second), "the first has not arrived after all"
     sequences.begin(Identity(7, 1))
     old = batch()
@@ -159,8 +159,8 @@ def test_parts_share_the_numbers_of_the_whole() -> None:
     sequences = ready()
     whole, behind = sent(sequences, b"a", b"b", b"c"), sent(sequences)
     parts = [batch(b"a", b"b"), batch(b"c")]
-    sequences.returned(whole)
-    sequences.replaced(whole, parts)
+    sequences.on_returned(whole)
+    sequences.on_split(whole, parts)
     assert stamps(*parts, behind) == [(0, 0), (0, 2), (0, 3)]
     assert sequences.may_drain(TP, parts[0])
     assert not sequences.may_drain(TP, parts[1])
@@ -168,15 +168,15 @@ def test_parts_share_the_numbers_of_the_whole() -> None:
 
 def test_a_batch_that_was_never_sent_leaves_no_gap() -> None:
     sequences = ready()
-    sequences.failed(batch(), may_have_arrived=False)
+    sequences.on_failure(batch(), may_have_arrived=False)
     assert not sequences.needs_restart
 
 
 def test_a_new_beginning_forgets_everything() -> None:
     sequences = ready()
     failed = sent(sequences)
-    sequences.returned(failed)
-    sequences.failed(failed, may_have_arrived=False)
+    sequences.on_returned(failed)
+    sequences.on_failure(failed, may_have_arrived=False)
     sequences.begin(Identity(7, 1))
     assert not sequences.has_gaps
     assert stamps(sent(sequences)) == [(1, 0)]
@@ -198,11 +198,11 @@ def test_what_a_partition_is_sent_is_always_numbered_without_gaps(steps: list[st
             sequences.adopt(following)
         elif step in ("ack", "lose", "refuse") and wire:
             first = wire.pop(0)
-            sequences.returned(first)
+            sequences.on_returned(first)
             if step == "ack":
-                sequences.acked(first)
+                sequences.on_success(first)
             else:
-                sequences.failed(first, may_have_arrived=step == "lose")
+                sequences.on_failure(first, may_have_arrived=step == "lose")
                 sequences.restart(sequences.resolve())
         open_now = sequences._partitions[TP].open if TP in sequences._partitions else []
         numbers = [each.stamp.sequence for each in open_now if each.stamp]

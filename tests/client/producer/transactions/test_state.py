@@ -76,7 +76,7 @@ def test_after_a_failure_only_an_abort_is_left() -> None:
         transaction.end(commit=True)
     assert told.value.code is ErrorCode.transaction_abortable
     transaction.end(commit=False)
-    transaction.ended()
+    transaction.on_ended()
     assert transaction.phase is TransactionPhase.READY
     assert transaction.error is None
 

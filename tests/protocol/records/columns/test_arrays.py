@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ottla.protocol.records.columns.arrays import MAX_KEPT_BYTES, Room, Scratch, fresh, shelved
+from ottla.protocol.records.columns.arrays import MAX_KEPT_BYTES, Room, Scratch, fresh, pooled_array
 from ottla.protocol.records.columns.decode import decode_batches
 from ottla.protocol.records.columns.record_lists import decode_records
 from tests.protocol.records.columns.batches import numbered
 
 
-@pytest.mark.parametrize("room", [fresh, shelved, Scratch().room])
+@pytest.mark.parametrize("room", [fresh, pooled_array, Scratch().room])
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.int8, np.uint8])
 def test_an_array_is_as_long_as_asked_and_can_be_written(
     room: Room, kind: type[np.integer[Any]]

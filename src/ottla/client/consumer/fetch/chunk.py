@@ -67,7 +67,7 @@ class Chunk:
 
     def _decode(self, reading: ChunkReader) -> None:
         view, aborted = self._undecoded
-        decoded = reading.decoded(self.part, view, aborted)
+        decoded = reading.decode(self.part, view, aborted)
         self._rows, self._position, self._more = decoded.rows, 0, decoded.more
         self._undecoded = view[decoded.consumed :], decoded.aborted
 
@@ -80,7 +80,7 @@ class ChunkReader:
         self._value = value
         self.check_crc = check_crc
 
-    def decoded(self, part: AssignedPartition, view: memoryview, aborted: Aborted) -> Decoded:
+    def decode(self, part: AssignedPartition, view: memoryview, aborted: Aborted) -> Decoded:
         try:
             return decoder()(view, part.offset, aborted, check_crc=self.check_crc)
         except CorruptBatch as fault:

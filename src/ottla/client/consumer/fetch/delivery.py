@@ -21,9 +21,9 @@ def take(core: Core, most: int | None = None) -> list[AnyRecord]:
     if most is not None and most < 1:
         raise UserError(f"max_records={most}: expected 1 or more")
     records = core.buffer.take(most or core.config.max_poll_records)
-    core.poll_interval.polled()
+    core.poll_interval.on_poll()
     core.records += len(records)
-    return core.interceptors.consumed(records) if core.interceptors and records else records
+    return core.interceptors.call_on_consume(records) if core.interceptors and records else records
 
 
 def take_arrow(core: Core, *, headers: bool) -> pa.Table:
@@ -32,7 +32,7 @@ def take_arrow(core: Core, *, headers: bool) -> pa.Table:
         from ottla.client.consumer.fetch import arrow
     except ImportError as missing:
         raise UserError(f"poll_arrow() needs {missing.name}: pip install 'ottla[arrow]'") from None
-    core.poll_interval.polled()
+    core.poll_interval.on_poll()
     core.fetcher.reads_columns = True
     batches: list[pa.RecordBatch] = []
     chunks = core.buffer.take_chunks()

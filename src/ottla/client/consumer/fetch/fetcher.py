@@ -159,7 +159,7 @@ class Fetcher:
                 self._watch.request_refresh()
                 # The first task goes on with all; a large response starts another second one.
                 if lane is ConnectionLane.MORE_DATA:
-                    broker.selection.failed()
+                    broker.selection.on_task_ended()
                     broker.tasks -= 1
                     broker.wake_event.set()
                     return

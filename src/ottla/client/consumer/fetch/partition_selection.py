@@ -62,6 +62,6 @@ class PartitionSelection:
         self.fetches += 1
         return True
 
-    def failed(self) -> None:
+    def on_task_ended(self) -> None:
         """One fetch task has ended: the others fetch its partitions."""
         self.fetches -= 1

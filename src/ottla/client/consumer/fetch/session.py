@@ -68,7 +68,7 @@ class FetchSession:
             "session_id": self.id,
             "session_epoch": self.epoch,
             "topics": _topics(changed),
-            "forgotten_topics_data": _forgotten(forgotten),
+            "forgotten_topics_data": _forgotten_topics(forgotten),
         }
 
     def close_request(self) -> Fields | None:
@@ -125,7 +125,7 @@ def _partition(tp: TopicPartition, position: FetchPosition) -> dict[str, object]
     }
 
 
-def _forgotten(forgotten: Mapping[TopicPartition, FetchPosition]) -> Sequence[Fields]:
+def _forgotten_topics(forgotten: Mapping[TopicPartition, FetchPosition]) -> Sequence[Fields]:
     grouped = groupby(sorted(forgotten), key=lambda tp: (tp.topic, forgotten[tp].topic_id))
     return [
         {"topic": topic, "topic_id": topic_id, "partitions": [tp.partition for tp in group]}

@@ -115,7 +115,7 @@ class CommitLoop:
         group = self._group.commit_metadata()
         if group is None:
             lost = CommitFailed(ErrorCode.unknown_member_id, MOVED_ON)
-            self._queue.failed(commits, lost, retriable=False)
+            self._queue.fail(commits, lost, retriable=False)
             return
         offsets = merge_offsets(commits)
         try:
@@ -123,7 +123,7 @@ class CommitLoop:
         except (KafkaError, OSError) as fault:
             # The coordinator was not found or not reached; its error codes are handled below.
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
-            self._queue.failed(commits, fault, retriable=is_retriable(fault))
+            self._queue.fail(commits, fault, retriable=is_retriable(fault))
             return
         reaction, error = classify(codes)
         if error is None:
@@ -137,7 +137,7 @@ class CommitLoop:
         if reaction in (ErrorReaction.JOIN_AGAIN, ErrorReaction.JOIN_ANEW):
             self._group.on_commit_error(reaction)
         retriable = reaction in (ErrorReaction.FIND_COORDINATOR, ErrorReaction.TRY_LATER)
-        self._queue.failed(commits, error, retriable=retriable)
+        self._queue.fail(commits, error, retriable=retriable)
 
     async def _ask(
         self, group: GroupMetadata, offsets: Positions

@@ -54,7 +54,7 @@ class CommitQueue:
         self._waiting.clear()
         return commits
 
-    def failed(self, commits: Sequence[Commit], error: Exception, *, retriable: bool) -> None:
+    def fail(self, commits: Sequence[Commit], error: Exception, *, retriable: bool) -> None:
         """Fail those that are not retried; put the others back in front, in order."""
         for commit in reversed(commits):
             if commit.is_retried and retriable:

@@ -69,9 +69,9 @@ class PollInterval:
 
     def leave(self) -> None:
         self._inside -= 1
-        self.polled()
+        self.on_poll()
 
-    def polled(self) -> None:
+    def on_poll(self) -> None:
         self._polled_ms = self._clock.mono_ms()
 
     @property

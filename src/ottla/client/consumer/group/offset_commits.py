@@ -42,7 +42,7 @@ def commit_async(core: Core, offsets: Offsets | None, callback: OnCommit | None)
         done(None)
 
 
-async def committed(
+async def committed_offsets(
     core: Core, partitions: Iterable[TopicPartition], timeout_ms: int
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """The group's committed offsets; partitions without one are omitted."""
@@ -52,7 +52,7 @@ async def committed(
     # Error codes here are the group coordinator's; UNSTABLE_OFFSET_COMMIT of a partition ends with
     # the transaction that would change its offset.
     async def ask() -> dict[TopicPartition, OffsetAndMetadata]:
-        return await core.lookup.committed(group, requested)
+        return await core.lookup.committed_offsets(group, requested)
 
     return await retrying(core.cluster, ask, Deadline(core.clock, timeout_ms))
 
@@ -69,7 +69,7 @@ def _offsets_to_commit(
     core: Core, offsets: Offsets | None
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     _group_id(core)
-    return core.consumed() if offsets is None else checked_offsets(offsets)
+    return core.consumed_positions() if offsets is None else checked_offsets(offsets)
 
 
 def _group_id(core: Core) -> str:

@@ -140,7 +140,7 @@ class OffsetLookup:
 
         return await self._ask_leaders(epochs, ask)
 
-    async def committed(
+    async def committed_offsets(
         self, group: GroupMetadata, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """OffsetFetch, once: committed offsets; partitions without one are omitted."""
@@ -182,7 +182,7 @@ class OffsetLookup:
             ):
                 cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
             raise refusal(group_reply.error_code)
-        return _committed(group_reply.topics)
+        return _committed_offsets(group_reply.topics)
 
     async def _ask_leaders(
         self,
@@ -257,7 +257,7 @@ def _offset_and_timestamp(row: KioStruct) -> OffsetAndTimestamp | KafkaError | N
     return OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
 
 
-def _committed(topics: Iterable[KioStruct]) -> dict[TopicPartition, OffsetAndMetadata]:
+def _committed_offsets(topics: Iterable[KioStruct]) -> dict[TopicPartition, OffsetAndMetadata]:
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in topics:
         for partition in topic.partitions:

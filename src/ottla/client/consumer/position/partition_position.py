@@ -135,7 +135,7 @@ class AssignedPartition:
         self.leader_epoch = leader_epoch
         self.replica = UNKNOWN
 
-    def checked(self) -> None:
+    def mark_valid(self) -> None:
         """The position is valid in the leader's log."""
         assert self.phase is PositionPhase.UNCHECKED, self.phase
         self.phase = PositionPhase.READY

@@ -105,7 +105,7 @@ class PositionLoop:
         committed = {}
         if group is not None:
             try:
-                committed = await self._lookup.committed(group, before)
+                committed = await self._lookup.committed_offsets(group, before)
             except KafkaError as error:
                 return self._report(error)
         without_offset: list[AssignedPartition] = []
@@ -162,7 +162,7 @@ class PositionLoop:
                 continue
             error = failed.get(part.tp)
             if isinstance(error, UnsupportedVersion):
-                part.checked()  # an old broker cannot validate it
+                part.mark_valid()  # an old broker cannot validate it
             elif error is not None:
                 good &= self._report(error)
             else:
@@ -173,7 +173,7 @@ class PositionLoop:
         """Accept the position if the leader's log has it; else continue from the divergence."""
         unknown = end.end < 0 or end.leader_epoch < 0
         if not unknown and end.end >= part.offset:
-            part.checked()
+            part.mark_valid()
         elif self._policy.name == "none":
             part.mark_stuck(LogTruncated(part.tp, part.offset, end.end))
         elif unknown:

@@ -66,7 +66,7 @@ def resume(core: Core, partitions: Iterable[TopicPartition]) -> None:
     _wake_loops(core)
 
 
-def paused(core: Core) -> frozenset[TopicPartition]:
+def paused_partitions(core: Core) -> frozenset[TopicPartition]:
     return frozenset(part.tp for part in core.subscriptions if part.paused)
 
 

@@ -126,13 +126,13 @@ class Accumulator:
             }
         self.put_back(parts)
 
-    def finished(self, batch: Batch) -> None:
+    def release(self, batch: Batch) -> None:
         """Free the memory of a batch that has its outcome."""
         with self._queues.lock:
             if self._queues.incomplete.pop(batch, 0) is None:
                 self._queues.memory.give_back(batch.reserved)
 
-    def expired(self, now_ms: MonoMs) -> list[Batch]:
+    def remove_expired(self, now_ms: MonoMs) -> list[Batch]:
         """Remove and return the batches that are older than `delivery.timeout.ms`."""
         oldest_ms = now_ms - self._config.delivery_ms
         expired = []

@@ -107,7 +107,7 @@ class RecordIntake:
         self._transaction = transaction
         self._is_plain = hooks.is_default
 
-    def prepared(self, view: TopicView, record: ProducerRecord) -> PreparedRecord:
+    def prepare(self, view: TopicView, record: ProducerRecord) -> PreparedRecord:
         """Serialize a record and choose its partition."""
         _, raw_value, raw_key, headers, partition, timestamp_ms = record
         hooks = self.hooks
@@ -120,7 +120,7 @@ class RecordIntake:
         sticky = False
         if partition is None:
             if hooks.partitioner is not None:
-                partition = self._chosen(hooks.partitioner, view, key)
+                partition = self._choose_partition(hooks.partitioner, view, key)
             elif key is not None and not self._config.partitioner_ignore_keys:
                 partition = self.queues.route(view.name, len(view.partitions)).hash(key)
             else:
@@ -128,7 +128,9 @@ class RecordIntake:
         tp = TopicPartition(view.name, partition)
         return PreparedRecord(tp, key, value, headers, stamp_ns, sticky)
 
-    def _chosen(self, partitioner: Partitioner, view: TopicView, key: bytes | None) -> int:
+    def _choose_partition(
+        self, partitioner: Partitioner, view: TopicView, key: bytes | None
+    ) -> int:
         all_partitions = range(len(view.partitions))
         chosen = partitioner(view.name, key, all_partitions, view.available)
         if chosen not in all_partitions:
@@ -179,7 +181,7 @@ class RecordIntake:
                 return Delivery.of(batch, batch.append(key, value, headers, stamp_ns))
             if batch is not None:
                 queues.close(batch)
-            needed = claim.size if claim is not None else self.needed(record)
+            needed = claim.size if claim is not None else self.needed_bytes(record)
             if claim is None and not queues.memory.take(needed):
                 self.context.wake()  # closed batches can be sent, which frees memory
                 return None
@@ -214,7 +216,7 @@ class RecordIntake:
         if needs_wake:
             self.context.wake()
 
-    def needed(self, record: PreparedRecord) -> int:
+    def needed_bytes(self, record: PreparedRecord) -> int:
         """Memory for a new batch with this record."""
         begins = min(self._room(record.tp.topic), FIRST_BYTES, self._config.buffer_memory)
         return max(begins, record.size + HEADER_SIZE)

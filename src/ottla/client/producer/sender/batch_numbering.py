@@ -117,23 +117,23 @@ class BatchNumbering:
         if self.sequences is not None:
             self.sequences.sent(batch)
 
-    def returned(self, batch: Batch) -> None:
+    def on_returned(self, batch: Batch) -> None:
         if self.sequences is not None:
-            self.sequences.returned(batch)
+            self.sequences.on_returned(batch)
 
-    def succeeded(self, batch: Batch) -> None:
+    def on_success(self, batch: Batch) -> None:
         if self.sequences is not None:
-            self.sequences.acked(batch)
+            self.sequences.on_success(batch)
 
-    def failed(self, batch: Batch, error: BaseException, *, may_have_arrived: bool) -> None:
+    def on_failure(self, batch: Batch, error: BaseException, *, may_have_arrived: bool) -> None:
         if self.sequences is not None:
-            self.sequences.failed(batch, may_have_arrived=may_have_arrived)
+            self.sequences.on_failure(batch, may_have_arrived=may_have_arrived)
         if self.transaction is not None:
             self.transaction.fail(error)
 
-    def replaced(self, batch: Batch, parts: list[Batch]) -> None:
+    def on_split(self, batch: Batch, parts: list[Batch]) -> None:
         if self.sequences is not None:
-            self.sequences.replaced(batch, parts)
+            self.sequences.on_split(batch, parts)
 
     def may_retry(self, batch: Batch, error: KafkaError, log_start: int) -> bool:
         """Whether a failed batch may succeed in a retry."""

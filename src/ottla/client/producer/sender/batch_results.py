@@ -59,23 +59,23 @@ class BatchResults:
         self._may_have_arrived: set[Batch] = set()
         self.counts = ResultCounts()
 
-    def succeeded(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
+    def succeed(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
         if batch.is_done:
             return  # it expired while it was in flight
-        self._numbering.succeeded(batch)
+        self._numbering.on_success(batch)
         self.counts.batches += 1
         self.counts.records += batch.records
         self.counts.sent_bytes += batch.size
         self._may_have_arrived.discard(batch)
         batch.succeed(base_offset, append_time_ms)
-        self._accumulator.finished(batch)
+        self._accumulator.release(batch)
 
     def on_error(self, batch: Batch, error: KafkaError, log_start: int) -> None:
         """A broker returned an error for the batch, or the connection was lost."""
         if batch.is_done:
             return
         if error.code is ErrorCode.duplicate_sequence_number:
-            self.succeeded(batch, -1, -1)  # it is in the log; the broker no longer knows its offset
+            self.succeed(batch, -1, -1)  # it is in the log; the broker no longer knows its offset
             return
         if error.code in MAY_HAVE_ARRIVED:
             self._may_have_arrived.add(batch)
@@ -86,55 +86,55 @@ class BatchResults:
             or batch.attempts >= self._config.retries
             or not self._numbering.may_retry(batch, error, log_start)
         ):
-            self.failed(batch, error)
+            self.fail(batch, error)
             return
         batch.attempts += 1
         batch.retry_at_ms = MonoMs(now_ms + self._backoff.after(batch.attempts))
         self.counts.retries += batch.records
         self._accumulator.put_back([batch])
 
-    def failed(self, batch: Batch, error: BaseException) -> None:
+    def fail(self, batch: Batch, error: BaseException) -> None:
         """Fail the batch for good."""
         if batch.is_done:
             return
         may_have_arrived = batch in self._may_have_arrived
         self._may_have_arrived.discard(batch)
         self.counts.failures += batch.records
-        self._numbering.failed(batch, error, may_have_arrived=may_have_arrived)
+        self._numbering.on_failure(batch, error, may_have_arrived=may_have_arrived)
         if self._numbering.transaction is not None:
             self._intake.close_open_batches()  # the transaction has failed: nothing more is added
         batch.fail(error)
-        self._accumulator.finished(batch)
+        self._accumulator.release(batch)
 
     def split(self, batch: Batch, encoder: Encoder, batch_size: int) -> None:
         """Split a batch that a broker found too large."""
         if batch.is_done:
             return
         parts = encoder.split(batch, min(batch_size, max(1, batch.size // 2)))
-        self._numbering.replaced(batch, parts)
+        self._numbering.on_split(batch, parts)
         batch.split_into(parts)
         self._accumulator.replace(batch, parts)
 
     def expire(self, now_ms: MonoMs) -> int:
         """Fail batches that took too long; the time until the next expires."""
-        for batch in self._accumulator.expired(now_ms):
+        for batch in self._accumulator.remove_expired(now_ms):
             if batch.stamp is not None or batch.attempts:
                 self._may_have_arrived.add(batch)
             waited = (
                 f"{now_ms - batch.created_ms} ms (delivery.timeout.ms {self._config.delivery_ms})"
             )
             error = TimeoutError(f"{batch.records} records to {batch.tp} expired after {waited}")
-            self.failed(batch, error)
+            self.fail(batch, error)
         return self._accumulator.next_expiry_ms(now_ms)
 
     def abandon(self, error: BaseException, *, numbered: bool) -> None:
         """Fail queued batches; numbered ones were sent before, and may still succeed."""
         for batch in self._accumulator.take_unsent(numbered=numbered):
-            self.failed(batch, error)
+            self.fail(batch, error)
 
     def abandon_all(self, error: BaseException) -> None:
         """Fail all batches without an outcome."""
         self.abandon(error, numbered=True)
         for batch in self._accumulator.incomplete_batches():
             self._may_have_arrived.add(batch)
-            self.failed(batch, error)
+            self.fail(batch, error)

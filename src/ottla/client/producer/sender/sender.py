@@ -185,7 +185,7 @@ class Sender:
             return
         self._on_request_done(request)
         for batch in request.batches:
-            self.outcomes.succeeded(batch, -1, -1)
+            self.outcomes.succeed(batch, -1, -1)
 
     def _version(self, link: BrokerConnection, batches: list[Batch], view: ClusterView) -> int:
         at_most = self._numbering.newest_produce
@@ -235,7 +235,7 @@ class Sender:
             )
         for batch, result in produce_request.results(reply, request.batches, request.view):
             if not result.code:
-                self.outcomes.succeeded(batch, result.base_offset, result.append_time_ms)
+                self.outcomes.succeed(batch, result.base_offset, result.append_time_ms)
             else:
                 self._on_error(batch, result, stale)
         if stale:
@@ -267,7 +267,7 @@ class Sender:
 
     def _on_request_done(self, request: Request) -> None:
         for batch in request.batches:
-            self._numbering.returned(batch)
+            self._numbering.on_returned(batch)
         self._accumulator.unmute(request.batches)
 
     # connections, metadata, timers

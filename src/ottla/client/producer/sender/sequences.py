@@ -140,11 +140,11 @@ class Sequences:
             partition.next = (partition.next + batch.records) & MASK
             partition.open.append(batch)
 
-    def returned(self, batch: Batch) -> None:
+    def on_returned(self, batch: Batch) -> None:
         """A batch is no longer in flight, whatever its result."""
         self._at(batch.tp).on_wire -= 1
 
-    def replaced(self, batch: Batch, parts: Sequence[Batch]) -> None:
+    def on_split(self, batch: Batch, parts: Sequence[Batch]) -> None:
         """Replace a batch that was too large by its parts, with its sequences."""
         partition = self._at(batch.tp)
         assert batch.stamp is not None
@@ -155,14 +155,14 @@ class Sequences:
             part.stamp = batch.stamp._replace(sequence=sequence)
             sequence = (sequence + part.records) & MASK
 
-    def acked(self, batch: Batch) -> None:
+    def on_success(self, batch: Batch) -> None:
         """The batch is in the log."""
         partition = self._at(batch.tp)
         partition.open.remove(batch)
         if self._is_current(batch, partition) and _newer(batch.last_sequence, partition.last_acked):
             partition.last_acked = batch.last_sequence
 
-    def failed(self, batch: Batch, *, may_have_arrived: bool) -> None:
+    def on_failure(self, batch: Batch, *, may_have_arrived: bool) -> None:
         """The batch failed for good; its sequences are lost."""
         partition = self._at(batch.tp)
         if batch.stamp is None:

@@ -33,7 +33,7 @@ FEATURE: Final = "transaction.version"
 ADDS_ITSELF: Final = 2
 
 
-class GroupMetadata(Protocol):
+class GroupIdentity(Protocol):
     """The group member whose offsets are committed; from `Consumer.group_metadata()`."""
 
     @property
@@ -120,11 +120,11 @@ class CoordinatorRequests:
         )
         for topic in reply.results_by_topic_v3_and_below:
             for result in topic.results_by_partition:
-                self._added(
+                self._on_partition_added(
                     TopicPartition(topic.name, result.partition_index), result.partition_error_code
                 )
 
-    def _added(self, tp: TopicPartition, code: ErrorCode) -> None:
+    def _on_partition_added(self, tp: TopicPartition, code: ErrorCode) -> None:
         transaction = self._transaction
         if not code:
             transaction.to_add.discard(tp)
@@ -150,7 +150,7 @@ class CoordinatorRequests:
             self._sequences.begin(Identity(reply.producer_id, reply.producer_epoch))
 
     async def send_offsets(
-        self, offsets: Offsets, group: GroupMetadata, deadline: Deadline
+        self, offsets: Offsets, group: GroupIdentity, deadline: Deadline
     ) -> None:
         """Commit offsets of a group with the transaction."""
         adds_partitions_implicitly = self._transaction.adds_partitions_implicitly
@@ -260,7 +260,7 @@ def _as_fenced(error: KafkaError) -> KafkaError:
     return error
 
 
-def _group(group: GroupMetadata) -> dict[str, object]:
+def _group(group: GroupIdentity) -> dict[str, object]:
     return {
         "group_id": group.group_id,
         "generation_id": group.generation_id,

@@ -136,7 +136,7 @@ class Transaction:
         self.move(TransactionPhase.ENDING)
         self.commits = commit
 
-    def ended(self) -> None:
+    def on_ended(self) -> None:
         self.move(TransactionPhase.READY)
         self.error = None
         self.commits = None

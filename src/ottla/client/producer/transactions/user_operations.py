@@ -17,7 +17,7 @@ from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.client.producer.sender.batch_results import BatchResults
 from ottla.client.producer.transactions.coordinator_requests import (
     CoordinatorRequests,
-    GroupMetadata,
+    GroupIdentity,
 )
 from ottla.client.producer.transactions.state import (
     PreparedTransaction,
@@ -68,7 +68,7 @@ class Transactions:
         """Open a transaction; brokers learn of it with its first record."""
         self._require_transactional("begin")[0].begin()
 
-    async def send_offsets(self, offsets: Offsets, group: GroupMetadata) -> None:
+    async def send_offsets(self, offsets: Offsets, group: GroupIdentity) -> None:
         """Commit a group's offsets with the transaction."""
         transaction, coordination = self._require_transactional("send_offsets")
         transaction.check_open("send_offsets")
@@ -127,7 +127,7 @@ class Transactions:
         except KafkaError as error:
             transaction.fail(error)
             raise
-        transaction.ended()
+        transaction.on_ended()
 
     def _require_transactional(self, operation: str) -> tuple[Transaction, CoordinatorRequests]:
         transaction, coordination = self._numbering.transaction, self._numbering.coordination

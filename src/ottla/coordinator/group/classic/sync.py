@@ -47,11 +47,11 @@ def sync(
         case GroupPhase.PREPARING:
             raise KafkaError(ErrorCode.rebalance_in_progress)
         case GroupPhase.STABLE:
-            _synced(group, member, draft)
+            _mark_synced(group, member, draft)
             restart_session(group, member, draft)
             draft.answer(answer, _reply(group, member))
         case GroupPhase.COMPLETING:
-            _synced(group, member, draft)
+            _mark_synced(group, member, draft)
             member.answer_sync(SyncReply(ErrorCode.rebalance_in_progress), draft)
             member.awaits_sync = answer
             if member.id == group.leader:
@@ -72,7 +72,7 @@ def _check(group: ClassicGroup, request: SyncRequest) -> ClassicMember:
     return member
 
 
-def _synced(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
+def _mark_synced(group: ClassicGroup, member: ClassicMember, draft: Draft) -> None:
     group.unsynced.discard(member.id)
     if not group.unsynced:
         draft.cancel(TimerKey(SYNC, group.id))

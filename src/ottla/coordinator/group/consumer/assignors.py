@@ -63,7 +63,7 @@ def assign_uniform(
         [member_id for member_id in targets if topic_id in members[member_id].topics]
         for topic_id in topics
     ]
-    shares = _retained(targets, spans, readers)
+    shares = _retained_shares(targets, spans, readers)
     free = sorted(set(range(len(parts))).difference(*shares.values()))
     if all(len(names) == len(members) for names in readers):
         _level(shares, free)
@@ -94,7 +94,7 @@ def _topics(spans: Iterable[range]) -> list[int]:
     return [topic for topic, span in enumerate(spans) for _ in span]
 
 
-def _retained(had: Shares, spans: Sequence[range], readers: Sequence[list[str]]) -> Shares:
+def _retained_shares(had: Shares, spans: Sequence[range], readers: Sequence[list[str]]) -> Shares:
     """The partitions that each member may keep; one that two members had stays with one."""
     assigned: set[int] = set()
     shares = {member_id: set(numbers) for member_id, numbers in had.items()}

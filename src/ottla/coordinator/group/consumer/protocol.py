@@ -148,7 +148,7 @@ class ConsumerProtocol:
         if says_nothing and isinstance(change, EpochSet):
             del self._groups[change.group]
 
-    def loaded(self, group: ConsumerGroup, draft: Draft) -> None:
+    def on_loaded(self, group: ConsumerGroup, draft: Draft) -> None:
         for member in group.members.values():
             restart_session(group, member, draft, self._limits())
             await_revocation(group, member, draft)
@@ -203,7 +203,7 @@ class ConsumerProtocol:
             reply = HeartbeatReply(member.id, LEAVES)
         else:
             before = self._groups.get(group_id)
-            group = self._joined(group_id, request, draft, context)
+            group = self._join(group_id, request, draft, context)
             if request.epoch == JOINS or request.subscribes:
                 grows_by = heartbeat.grows_by(group, request)
                 self._memory.check(group_id, grows_by, context.limits.memory_bytes, now)
@@ -213,7 +213,7 @@ class ConsumerProtocol:
                 end_rebalance(before, draft)
         return draft.outcome(reply)
 
-    def detached(self, group_id: str) -> DetachedGroup | None:
+    def detached_copy(self, group_id: str) -> DetachedGroup | None:
         """A copy of the group as it is now; None if it is of the classic protocol."""
         group = self._groups.get(group_id)
         if group is not None and not isinstance(group, ConsumerGroup):
@@ -240,7 +240,7 @@ class ConsumerProtocol:
             raise KafkaError(ErrorCode.group_id_not_found, message)
         return group
 
-    def _joined(
+    def _join(
         self, group_id: str, request: HeartbeatRequest, draft: Draft, context: GroupContext
     ) -> ConsumerGroup:
         """The group; if the member joins, a new group, or a classic one upgraded now."""

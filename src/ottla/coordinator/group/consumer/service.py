@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
-from ottla.coordinator.deferred_reply import Commit, committed
+from ottla.coordinator.deferred_reply import Commit, wait_for_commit
 from ottla.coordinator.group.consumer.assignors import (
     Assign,
     AssignmentRequired,
@@ -32,7 +32,7 @@ from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Outcome
-from ottla.coordinator.regular_expressions import compiled
+from ottla.coordinator.regular_expressions import compile_pattern
 from ottla.coordinator.runtime import Runtime
 from ottla.delay.slices import in_slices
 from ottla.model.clock import WallMs
@@ -81,7 +81,7 @@ def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozense
 
 def _matching(pattern: str, names: list[str]) -> frozenset[str]:
     try:
-        expression = compiled(pattern)
+        expression = compile_pattern(pattern)
     except KafkaError as refusal:
         raise KafkaError(refusal.code, f"SubscribedTopicRegex {refusal.message}") from None
     return frozenset(name for name in names if expression.fullmatch(name))
@@ -104,7 +104,7 @@ class ConsumerGroups:
         """
         if not group_id:
             raise KafkaError(ErrorCode.invalid_group_id)
-        shard = self._runtime.owned(group_id).shard
+        shard = self._runtime.owned_shard(group_id).shard
         consumer = shard.consumer
         patterns, of = consumer.to_resolve(group_id, request, self._environment.clock.wall_ms())
         lookup = ResolvedPatterns()
@@ -124,7 +124,7 @@ class ConsumerGroups:
                 )
             except AssignmentRequired:
                 reply, commit = await self._decide_on_copy(group_id, request, lookup)
-        await committed(commit)
+        await wait_for_commit(commit)
         return reply
 
     def _decide(
@@ -150,7 +150,7 @@ class ConsumerGroups:
         async with turn:
             prepared, pool = PreparedAssignment(), self._environment.thread_pool
             for _ in range(ATTEMPTS):
-                group = self._runtime.owned(group_id).shard.consumer.detached(group_id)
+                group = self._runtime.owned_shard(group_id).shard.consumer.detached_copy(group_id)
                 try:
                     if group is None:  # an upgrade concerns the members that wait here, too
                         return self._decide(group_id, request, lookup, prepared.look_up)

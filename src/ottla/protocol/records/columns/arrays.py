@@ -37,7 +37,7 @@ def fresh(_: str, count: int, kind: type[Number]) -> npt.NDArray[Number]:
 _shelf: Final = BufferPool(SHELF_BYTES)
 
 
-def shelved(_: str, count: int, kind: type[Number]) -> npt.NDArray[Number]:
+def pooled_array(_: str, count: int, kind: type[Number]) -> npt.NDArray[Number]:
     """An array in memory of columns that were freed.
 
     Arrow's own pool returns memory to the system a few milliseconds after it was freed, and at

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.model.errors import UserError
-from ottla.protocol.records.columns.arrays import shelved
+from ottla.protocol.records.columns.arrays import pooled_array
 from ottla.protocol.records.columns.gather import (
     MAX_BYTES,
     Gathered,
@@ -74,7 +74,7 @@ def decode_batches(  # noqa: PLR0913 - what a reader may ask for, by name
     columns = schema(want)
     span = Span(start_offset, end_offset, start_time, end_time)
     request = ReadRequest(frozenset(want), span, tuple(aborted), check_crc, max_bytes)
-    gathered = gather(buffer, request, shelved)
+    gathered = gather(buffer, request, pooled_array)
     selection = gathered.selection
     batch = pa.RecordBatch.from_arrays([_ARRAYS[name](gathered) for name in want], schema=columns)
     return Decoded(

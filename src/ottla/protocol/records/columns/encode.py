@@ -13,7 +13,7 @@ import numpy as np
 
 from ottla.model.errors import UserError
 from ottla.protocol.records.batch import CRC, CURRENT_MAGIC, compute_crc
-from ottla.protocol.records.columns.arrays import Room, fresh, shelved
+from ottla.protocol.records.columns.arrays import Room, fresh, pooled_array
 from ottla.protocol.records.columns.checksum import IS_QUICK, joined
 from ottla.protocol.records.columns.native import ByteArray, Ints, Numbers
 from ottla.protocol.records.columns.rows import (
@@ -22,7 +22,7 @@ from ottla.protocol.records.columns.rows import (
     Rows,
     Timestamps,
     Values,
-    fixed,
+    read_only,
     rows_of,
     source_of,
     timestamps_of,
@@ -72,7 +72,7 @@ def write_lists(
     if fields > limit:
         return None
     times = timestamps_of(timestamps, len(values), now_ms)
-    out = shelved("", HEADER_SIZE + MOST_BESIDE_FIELDS * len(values) + fields, np.uint8)
+    out = pooled_array("", HEADER_SIZE + MOST_BESIDE_FIELDS * len(values) + fields, np.uint8)
     end, newest = write_cells(key_cells, value_cells, times, out)
     return None if end > limit else (out[:end], int(times[0]), newest)
 
@@ -136,7 +136,7 @@ def encode_batches(  # noqa: PLR0913 - what a batch may be made of, by name
         groups = np.array([0, rows.timestamps.size], np.int64)
         if partitions is not None:
             rows, groups = _shared_out(rows, partitions)
-        room = fresh if isinstance(value, list) else shelved
+        room = fresh if isinstance(value, list) else pooled_array
         written = _write_batches(rows, groups, limit, room, summed=IS_QUICK and codec is Codec.NONE)
     return [_batch(numbers, written.out, codec, level, finish) for numbers in written.table]
 
@@ -194,8 +194,8 @@ def _shared_out(rows: Rows, partitions: Sequence[int] | Numbers) -> tuple[Rows, 
     if numbers.min() < 0:
         raise UserError(f"partitions: expected numbers >= 0, got {numbers.min()}")
     order, ends = np.empty(count, np.int64), np.zeros(int(numbers.max()) + 2, np.int64)
-    group(fixed(numbers), ends, order)
-    return rows._replace(order=fixed(order)), ends
+    group(read_only(numbers), ends, order)
+    return rows._replace(order=read_only(order)), ends
 
 
 def _write_batches(

@@ -34,18 +34,18 @@ HeaderLists: TypeAlias = "Sequence[Headers] | ArrowValues | None"
 Timestamps: TypeAlias = "Sequence[int] | Ints | ArrowValues | None"
 
 
-def fixed(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def read_only(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """An array as the kernels take it: contiguous and read-only."""
     view = np.ascontiguousarray(numbers).view()
     view.flags.writeable = False
     return view
 
 
-NO_INTS: Final = fixed(np.empty(0, np.int64))
-NO_BYTES: Final = fixed(np.empty(0, np.uint8))
-NO_NULLS: Final = fixed(np.empty(0, np.bool_))
+NO_INTS: Final = read_only(np.empty(0, np.int64))
+NO_BYTES: Final = read_only(np.empty(0, np.uint8))
+NO_NULLS: Final = read_only(np.empty(0, np.bool_))
 ALL_NULL: Final = Column(NO_INTS, NO_BYTES, NO_NULLS)
-EMPTY: Final = Column(fixed(np.zeros(1, np.int64)), NO_BYTES, NO_NULLS)
+EMPTY: Final = Column(read_only(np.zeros(1, np.int64)), NO_BYTES, NO_NULLS)
 
 
 class Rows(NamedTuple):
@@ -133,7 +133,7 @@ def _of_list(values: Sequence[bytes | None]) -> Column:
         values = [value or b"" for value in values]
     lengths = np.fromiter(map(len, values), np.int64, len(values))  # type: ignore[arg-type]
     data = np.frombuffer(b"".join(values), np.uint8)  # type: ignore[arg-type]
-    return Column(_ends(lengths), data, fixed(nulls))
+    return Column(_ends(lengths), data, read_only(nulls))
 
 
 def _of_arrow(values: ArrowValues, name: str) -> Column:
@@ -154,7 +154,7 @@ def _of_arrow(values: ArrowValues, name: str) -> Column:
     nulls = NO_NULLS
     if values.null_count:
         nulls = values.is_null().to_numpy(zero_copy_only=False)
-    return Column(fixed(ends), fixed(content), fixed(nulls))
+    return Column(read_only(ends), read_only(content), read_only(nulls))
 
 
 def _one_array(values: ArrowValues, name: str) -> pa.Array:
@@ -201,7 +201,7 @@ def _all_at(now_ms: int, count: int) -> Ints:
 def timestamps_of(timestamps: Timestamps, count: int, now_ms: int) -> Ints:
     """Milliseconds as the kernels take them, of numbers in any form or of an Arrow array."""
     if timestamps is None:
-        return fixed(np.full(count, now_ms, np.int64))
+        return read_only(np.full(count, now_ms, np.int64))
     if isinstance(timestamps, list | tuple | array | np.ndarray):
         numbers = np.asarray(timestamps, np.int64)
     else:
@@ -211,7 +211,7 @@ def timestamps_of(timestamps: Timestamps, count: int, now_ms: int) -> Ints:
             "timestamp: expected milliseconds since 1970, from 0 on, got "
             f"{numbers.min()} to {numbers.max()}"
         )
-    return fixed(numbers)
+    return read_only(numbers)
 
 
 def _arrow_times(timestamps: ArrowValues, now_ms: int) -> Ints:
@@ -267,4 +267,4 @@ def _headers_of_arrow(headers: ArrowValues) -> tuple[Ints, Column, Column]:
 def _ends(counts: Ints) -> Ints:
     ends = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=ends[1:])
-    return fixed(ends)
+    return read_only(ends)
