@@ -166,7 +166,8 @@ class Fetcher:
         [response] = reply.partitions
         self._replica = response.preferred_replica
         if response.error_code:
-            raise refusal(ErrorCode(response.error_code), f"{tp} at {offset}")
+            code = ErrorCode(response.error_code)
+            raise refusal(code, f"cannot fetch {tp} at offset {offset}: {code.name}")
         return response
 
     async def _is_end_of_log(self, offset: Offset) -> bool:

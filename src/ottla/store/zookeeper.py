@@ -256,7 +256,7 @@ class ZooKeeperStore(Store):
             self._client.stop()
             self._client.close()
         except WriterNotClosedException:
-            log.warning("connection to ZooKeeper did not close in time; leaving it")
+            log.warning("connection to ZooKeeper did not close in time; abandoning it")
 
     def _no_reply(self) -> StoreUnavailable:
         if self._login_failed:

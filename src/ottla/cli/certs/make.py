@@ -42,7 +42,9 @@ def make(
       ottla certs make ./certs --host broker1.example.com --client alice --client bob
     """
     if (directory / "ca.key").exists() and not force:
-        raise UserError(f"{directory}: has an authority already; use --force to replace it")
+        raise UserError(
+            f"{directory}: already contains a certificate authority; use --force to replace it"
+        )
     password = generated_password()
     hosts = list(dict.fromkeys([*(host or ()), *LOCAL, os.uname().nodename]))
     now_s = SystemClock().wall_ms() / 1e3

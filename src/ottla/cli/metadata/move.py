@@ -85,7 +85,9 @@ def move(
             hint = "Remove zookeeper.connect from server.properties"
         else:
             if not embedded.exists():
-                raise UserError(f"{embedded}: there is no such file: no metadata here")
+                raise UserError(
+                    f"{embedded}: no such file; expected the metadata store of a stopped broker"
+                )
             nodes = asyncio.run(_to_zookeeper(access, embedded))
             embedded.rename(embedded.with_name(f"{FILE_NAME}{MOVED}"))
             hint = f"Add zookeeper.connect={connect} to server.properties"

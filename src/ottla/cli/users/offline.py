@@ -46,7 +46,7 @@ def set_credential(config: BrokerConfig, user: str, password: str, mechanism: st
         lock = disk.lock(directory / LOCK_FILE)
     except BlockingIOError:
         raise UserError(
-            f"{directory}: a broker uses this directory; leave out --offline, or stop it first"
+            f"{directory}: a broker uses this directory; omit --offline, or stop it first"
         ) from None
     except OSError as error:
         raise UserError(f"{directory}: {error.strerror}") from None

@@ -196,7 +196,9 @@ class KerberosClient:
                 return bytes(self._context.step(challenge) or b"")
             offer = self._context.unwrap(challenge).message
             if len(offer) != len(NO_LAYER) or not offer[0] & NO_LAYER[0]:
-                raise AuthenticationFailed("GSSAPI: the broker insists on a security layer")
+                raise AuthenticationFailed(
+                    "GSSAPI: the broker requires a security layer, which is not supported; use TLS"
+                )
             self._phase = Phase.DONE
             return bytes(self._context.wrap(NO_LAYER, False).message)
         except gssapi.exceptions.GSSError as error:

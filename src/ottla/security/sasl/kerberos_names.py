@@ -107,7 +107,7 @@ class UserNames:
                 if not user:
                     break
                 return user
-        raise NoRule(f"no rule of {RULES} is for this name")
+        raise NoRule(f"no rule of {RULES} matches this name")
 
 
 def _rule(text: str) -> Rule:

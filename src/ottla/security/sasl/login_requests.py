@@ -70,4 +70,6 @@ async def log_in(requests: Requests, login: ClientLogin) -> int:
         if token is None:
             lifetime: timedelta = getattr(reply, "session_lifetime", timedelta(0))
             return lifetime // MS
-    raise AuthenticationFailed(f"{address}: login by {mechanism} did not end")
+    raise AuthenticationFailed(
+        f"{address}: login by {mechanism} did not complete within {STEPS_MAX} messages"
+    )

@@ -113,7 +113,7 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
 
 
 class Shape(NamedTuple):
-    """What anybody sees of a credential who begins a login with its user's name."""
+    """The parameters of a credential that the first message of a login reveals to anybody."""
 
     salt_bytes: int
     iterations: int
@@ -144,7 +144,7 @@ class UnknownUsers(NamedTuple):
         return Credential(salt, stored, server, shape.iterations)
 
     def _shape(self, user: str) -> Shape:
-        """Each shape as often as real users have it; one more user changes that of few names."""
+        """Shapes are as frequent as among real users; a new user changes the shape of few names."""
         shapes: Iterable[tuple[Shape, int]] = self.shapes.items()
         if len(self.shapes) > SHAPES_MAX:
             shapes = heapq.nlargest(SHAPES_MAX, shapes, key=lambda item: (item[1], item[0]))
@@ -207,7 +207,11 @@ class ScramCredentials:
             try:
                 credential = Credential.parse(text)
             except ValueError as error:
-                log.error("cannot parse the %s credential of a user: %s", mechanism, error)
+                log.error(
+                    "cannot parse the %s credential of a user; refusing the user's logins by it "
+                    "until it is set again: %s",
+                    mechanism, error,
+                )  # fmt: skip
                 continue
             self._by_mechanism[mechanism][user] = credential
             self._shapes[mechanism][credential.shape] += 1

@@ -150,7 +150,8 @@ class TableRefresh:
             log.info("sources.%s: loaded %d rows of %s", source.name, rows, source.path)
         except PySparkException as error:
             reason = str(error).strip().splitlines()[0]
-            log.warning("sources.%s: cannot load %s: %s", source.name, source.path, reason)
+            text = "sources.%s: cannot load %s: %s; trying again at the next refresh"
+            log.warning(text, source.name, source.path, reason)
 
 
 def _missing(source: TableSource) -> str | None:

@@ -117,7 +117,9 @@ def launch(
     except PySparkRuntimeError as failure:
         if failure.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        raise UserError(f"Spark's Java process ended at once, see {log}; {NEEDED}") from None
+        raise UserError(
+            f"Spark's Java process exited while starting, see {log}; {NEEDED}"
+        ) from None
     finally:
         os.close(write_end)  # the thread ends when the last who has inherited it does
     SparkContext._ensure_initialized(gateway=gateway)

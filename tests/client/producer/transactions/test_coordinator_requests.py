@@ -145,7 +145,7 @@ async def test_offsets_that_are_refused_break_the_transaction() -> None:
         broker._script[OFFSET_COMMIT].appendleft(
             lambda request: commits_all(request, ErrorCode.illegal_generation)
         )
-        with pytest.raises(KafkaError, match="t-0: illegal_generation"):
+        with pytest.raises(KafkaError, match="cannot commit the offset of t-0: illegal_generation"):
             await producer.send_offsets({place: 1}, "g")
         with pytest.raises(ottla.AbortNeeded):
             await producer.commit()

@@ -77,7 +77,7 @@ def _partitions(data: bytes) -> tuple[list[TopicPartition], int]:
         (count,) = _INT32.unpack_from(data, position + 2 + size)
         position += 6 + size
         if count < 0 or count > (len(data) - position) // 4:
-            raise ValueError(f"{count} partitions")
+            raise ValueError(f"invalid number of partitions of {name}: {count}")
         partitions += [
             TopicPartition(name, _INT32.unpack_from(data, position + 4 * nth)[0])
             for nth in range(count)

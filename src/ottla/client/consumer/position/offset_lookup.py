@@ -262,7 +262,9 @@ def _committed_offsets(topics: Iterable[KioStruct]) -> dict[TopicPartition, Offs
     for topic in topics:
         for partition in topic.partitions:
             if partition.error_code:
-                raise refusal(partition.error_code, f"{topic.name}-{partition.partition_index}")
+                tp = TopicPartition(topic.name, partition.partition_index)
+                code = partition.error_code
+                raise refusal(code, f"cannot read the committed offset of {tp}: {code.name}")
             if partition.committed_offset != NO_OFFSET:
                 offsets[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
                     partition.committed_offset,

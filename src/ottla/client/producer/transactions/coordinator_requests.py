@@ -183,7 +183,8 @@ class CoordinatorRequests:
                         if partition.error_code in MOVED:
                             self._cluster.forget_coordinator(CoordinatorKind.GROUP, group.group_id)
                         tp = TopicPartition(topic.name, partition.partition_index)
-                        raise refusal(partition.error_code, f"{tp}: {partition.error_code.name}")
+                        code = partition.error_code
+                        raise refusal(code, f"cannot commit the offset of {tp}: {code.name}")
 
         await retrying(self._cluster, commit, deadline)
 
