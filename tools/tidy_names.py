@@ -22,6 +22,7 @@ FOLDER_MODULES: Final = 25
 SMALL_LINES: Final = 60
 SMALL_MODULES: Final = 54  # may only fall
 ANY_USES: Final = 62  # may only fall: `Any` is for decode boundaries, in named aliases
+PARTICIPLES: Final = 156  # may only fall: functions are verbs or nouns, `merge` and not `merged`
 ONE_FILE_EACH: Final = ("src/ottla/api", "src/ottla/cli")  # one file per API, one per command
 
 DIALECT: Final = {  # word in a module, class or function name -> the field's word
@@ -83,6 +84,7 @@ BARE_PARTICIPLES: Final = frozenset(
         "wished",
     ]
 )
+VERBS_IN_ED: Final = frozenset({"embed", "feed", "need", "proceed", "seed", "shed", "succeed"})
 VAGUE: Final = frozenset(
     {
         *("asked", "done", "each", "found", "given", "held", "it", "kept", "known", "left", "made"),
@@ -115,6 +117,7 @@ def faults(modules: Sequence[Module]) -> list[Fault]:
         *twins(ours),
         *small_modules(ours),
         *untyped(ours),
+        *participles(ours),
         *(fault for module in modules if module.is_test for fault in borrowed_helpers(module)),
         *(fault for module in ours for fault in dialect(module)),
         *(fault for module in ours for fault in phrases(module)),
@@ -167,6 +170,30 @@ def untyped(modules: Sequence[Module]) -> Iterator[Fault]:
     if uses > ANY_USES:
         text = f"{uses} uses of Any, more than {ANY_USES}: name the type, or an alias that exists"
         yield Fault("src/ottla", 1, "any", text)
+
+
+def participles(modules: Sequence[Module]) -> Iterator[Fault]:
+    """A participle alone names what a value is like: fine for a property, not for a function."""
+    named = [
+        f"{stem(module)}.{function.name}"
+        for module in modules
+        for function in module.functions()
+        if is_participle(function)
+    ]
+    if len(named) > PARTICIPLES:
+        text = f"{len(named)} functions are participles, more than {PARTICIPLES}: {named[-1]}"
+        yield Fault("src/ottla", 1, "participles", text)
+
+
+def is_participle(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    word = function.name.strip("_")
+    marks = [ast.unparse(mark) for mark in function.decorator_list]
+    return (
+        word.endswith("ed")
+        and "_" not in word
+        and word not in VERBS_IN_ED
+        and not any(mark.endswith("property") for mark in marks)
+    )
 
 
 def borrowed_helpers(module: Module) -> Iterator[Fault]:

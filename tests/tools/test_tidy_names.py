@@ -45,6 +45,16 @@ def test_the_uses_of_any_may_only_become_fewer() -> None:
     assert [fault.rule for fault in tidy_names.untyped(both)] == ["any"]
 
 
+def test_functions_named_by_a_participle_may_only_become_fewer() -> None:
+    most = tidy_names.PARTICIPLES
+    named = "def _merged(): ...\n" * most
+    fine = "def merge(): ...\nasync def merged_rows(): ...\ndef feed(): ...\n"
+    state = "class A:\n    @property\n    def closed(self): ...\n"
+    assert not list(tidy_names.participles([module("a.py", named + fine + state)]))
+    both = [module("a.py", named), module("b.py", "async def sorted(): ...")]
+    assert [fault.rule for fault in tidy_names.participles(both)] == ["participles"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
