@@ -6,8 +6,8 @@ an index is, and never looks at a clock.
 Order of durability, relied on by recovery and tested with a disk that forgets:
 
 1. A write is in the page cache only. It is durable once `sync` of its file has returned.
-2. A file that was created, renamed or removed is so for good once `sync_dir` of its directory has
-   returned; its contents are a separate matter (1).
+2. Creating, renaming or removing a file is durable once `sync_dir` of its directory has returned;
+   its contents are a separate matter (1).
 3. `replace` writes a new file, syncs, renames, syncs the directory: after a crash the file has the
    old content or the new. With `sync=False` it may hold anything, so only content that is
    checked when it is read (and can be derived again) is written that way.
@@ -193,8 +193,8 @@ class OpenFiles:
     def hold(self, file: RealFile) -> None:
         """Second chance: a file used since it was last looked at goes to the back of the row.
 
-        A new one stands at the back unused: were it taken for used, opening file after file would
-        drive out the one that is in use all the time.
+        A new one starts at the back as unused: if it counted as used, opening many files once would
+        evict the one that is in constant use.
         """
         while len(self._files) >= self.limit and (oldest := self._oldest()) is not None:
             if oldest.used:
@@ -409,7 +409,7 @@ class RealDisk:
         return shutil.disk_usage(path).total
 
     def lock(self, path: Path) -> Lock:
-        """BlockingIOError when another process holds it, or another broker of this one.
+        """BlockingIOError if another process holds it, or another broker in this process.
 
         Two kinds of lock, because they do not see each other: `lockf` is what Apache Kafka takes,
         `flock` is what keeps two holders within one process apart.

@@ -213,7 +213,7 @@ class Log:
         )
 
     def _write(self, buffers: Sequence[Buffer], mark: SegmentPosition, now_ms: WallMs) -> bool:
-        """Write one batch at the end, in a new segment if need be; whether one was closed."""
+        """Write one batch at the end, in a new segment if necessary; whether one was closed."""
         config = self._config
         segment = self._segments.active
         rolled = must_roll(segment, config, mark, now_ms)
@@ -310,7 +310,7 @@ class Log:
     # Watermarks, start and end
 
     def set_high_watermark(self, offset: Offset) -> None:
-        """That of another log with the same records, limited to this one."""
+        """Take over that of another log with the same records, at most this log's end."""
         self._high_watermark = max(self._start_offset, min(offset, self._end_offset))
         self._producers.on_high_watermark_changed(self._high_watermark)
 

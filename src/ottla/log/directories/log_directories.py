@@ -303,7 +303,7 @@ def rename_log_dir(
 
 
 def rename_to_stray(directories: LogDirectories, partition: TopicPartition) -> Path:
-    """Serve a partition's log no more; its directory stays for the operator. Returns the path."""
+    """Stop serving a partition's log; its directory stays for the operator. Returns the path."""
     hosted = directories.logs[partition]
     future = directories.futures.get(partition)
     if future is not None:

@@ -214,7 +214,7 @@ def record(pos: int, stop: int) -> tuple[int, ...]:
     """One record: both deltas, then key, value and headers as (start, size), the end, the fault.
 
     The size of the headers is their number. Nearly all records are small and have no headers: those
-    take about half the time. Whatever is not just so is looked at again, number by number.
+    take about half the time. Anything else is read again, number by number.
     """
     if pos + 3 + QUICK_BYTES <= stop:
         length, start = short(pos)
