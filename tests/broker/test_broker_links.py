@@ -42,7 +42,7 @@ def large_fetch(line: Line) -> dict[str, Any]:
 async def test_a_thread_receives_the_large_replies_of_replica_fetches(
     purpose: str, threads: int
 ) -> None:
-    links = BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME), SystemClock(), Random(1))
+    links = BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME, SystemClock()), SystemClock(), Random(1))
     before = receivers()
     with Broker({"message.max.bytes": str(8 << 20)}) as broker:
         host, _, port = broker.bootstrap_servers.rpartition(":")

@@ -77,7 +77,7 @@ class DataSide:
         self.config = DynamicConfig({"log.dirs": ",".join(map(str, dirs)), **settings})
         self.ensemble = Ensemble()
         self.store = MemoryStore(self.ensemble)
-        self.metadata = MetadataCache(broker_id)
+        self.metadata = MetadataCache(broker_id, self.clock)
         self.registry = Registry()
         self.links: dict[BrokerId, FetchLink] = {}
         """By which its fetchers reach other brokers."""
