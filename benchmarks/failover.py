@@ -93,6 +93,13 @@ def longest_pause_s(times_ns: Sequence[int]) -> float:
     return max((later - earlier for earlier, later in pairwise(times_ns)), default=0) / 1e9
 
 
+def add(samples: Samples, seconds: Mapping[str, float]) -> None:
+    """Keep the figures of one leader, and print them: a run of fifty takes ten minutes."""
+    for name, value in seconds.items():
+        samples[name].append(value)
+    print(" ", *(f"{name} {value:.3f} s" for name, value in seconds.items()), flush=True)
+
+
 def report(what: str, samples: Samples, goal_s: float) -> None:
     print(f"{what} (goal: at most {goal_s} s)")
     for name, values in samples.items():
@@ -116,11 +123,9 @@ def measure(folder: Path, kills: int, stops: int) -> None:
         with own, rdkafka:
             clients: dict[str, Acknowledged] = {"ours": own, "librdkafka": rdkafka}
             for turn in range(kills):
-                for name, seconds in kill_leader(cluster, clients, turn % PARTITIONS).items():
-                    killed[name].append(seconds)
+                add(killed, kill_leader(cluster, clients, turn % PARTITIONS))
             for turn in range(stops):
-                for name, seconds in stop_leader(cluster, clients, turn % PARTITIONS).items():
-                    stopped[name].append(seconds)
+                add(stopped, stop_leader(cluster, clients, turn % PARTITIONS))
     failures = own.failures + rdkafka.failures
     if kills:
         report(

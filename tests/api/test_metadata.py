@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import pytest
 from ottla.api.metadata import API, AUTO_CREATED_MAX
 from ottla.api.operations import NOT_ASKED
 from ottla.controller.events import NewTopic
+from ottla.metadata.cache import DEPARTED_MS
 from ottla.metadata.image import BrokerMetadata, Endpoint, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import (
@@ -183,6 +185,30 @@ async def test_partitions_without_a_reachable_leader_and_dead_replicas_are_told_
         one.metadata.apply(moved)  # of brokers alone, and yet it changes what topics show
         [again] = (await ask(one, API, fields("u"))).topics
         assert again.partitions[0].leader_id == 2
+
+
+async def test_a_broker_that_just_left_is_listed_beside_the_new_leaders_of_its_partitions() -> None:
+    """Otherwise librdkafka forgets these leaders at once, and asks for them a second later."""
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        brokers = [
+            BrokerMetadata(BrokerId(id), {"PLAINTEXT": Endpoint(f"host{id}", 9092)})
+            for id in (1, 2)
+        ]
+        replicas = (BrokerId(2), BrokerId(1))
+        led = PartitionMetadata(BrokerId(2), LeaderEpoch(5), replicas, replicas)
+        elected = led._replace(leader=BrokerId(1), leader_epoch=LeaderEpoch(6), isr=replicas[1:])
+        tp, id, epoch = TopicPartition("t", 0), UUID(int=1), ControllerEpoch(9)
+        one.metadata.apply(Update(BrokerId(1), epoch, tuple(brokers), [(tp, id, led)]))
+        one.metadata.apply(Update(BrokerId(1), epoch, tuple(brokers[:1]), [(tp, id, elected)]))
+        said = await ask(one, API, fields("t"))
+        assert [(node.node_id, node.host) for node in said.brokers] == [(1, "host1"), (2, "host2")]
+        [partition] = said.topics[0].partitions
+        assert (partition.leader_id, tuple(partition.offline_replicas)) == (1, (2,))
+        for tools in (fields(), {**fields(), "topics": None}):
+            assert [node.node_id for node in (await ask(one, API, tools)).brokers] == [1]
+        await asyncio.sleep(DEPARTED_MS / 1000)
+        assert [node.node_id for node in (await ask(one, API, fields("t"))).brokers] == [1]
 
 
 async def test_internal_topics_are_marked() -> None:

@@ -42,7 +42,7 @@ def large_fetch(line: Line) -> dict[str, Any]:
 async def test_a_thread_receives_the_large_replies_of_replica_fetches(
     purpose: str, threads: int
 ) -> None:
-    links = BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME), SystemClock(), Random(1))
+    links = BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME, SystemClock()), SystemClock(), Random(1))
     before = receivers()
     with Broker({"message.max.bytes": str(8 << 20)}) as broker:
         host, _, port = broker.bootstrap_servers.rpartition(":")
@@ -62,3 +62,34 @@ async def test_a_thread_receives_the_large_replies_of_replica_fetches(
     async with asyncio.timeout(10):
         while receivers() > before:  # noqa: ASYNC110 (a thread ends, nothing tells of it)
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.real_loop
+async def test_a_fetch_that_waits_holds_up_no_request_of_another_purpose() -> None:
+    """Replies come in the order of the requests: on one connection it would wait for the fetch."""
+    links = BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME, SystemClock()), SystemClock(), Random(1))
+    with Broker() as broker:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        address = Address(host, int(port))
+        with Line(broker.bootstrap_servers) as line:
+            create_topics(line, ["t"])
+            fields = {**large_fetch(line), "max_wait": 120_000}
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            fetch = links.keep(OTHER, "fetch-0", address)
+            waiting = tasks.create_task(fetch.ask(FETCH, fields, 120_000))
+            await asyncio.sleep(0)
+            assert links.keep(OTHER, "fetch-0", address) is fetch, "a purpose keeps its connection"
+            for purpose in ("fetch-1", "to-controller", "markers"):
+                link = links.keep(OTHER, purpose, address)
+                reply = await link.ask(METADATA, METADATA_OF_NONE, 20_000)
+                assert [node.node_id for node in reply.body.brokers] == [OTHER]
+            assert not waiting.done()
+            waiting.cancel()
+        links.close()
+
+
+METADATA_OF_NONE = {
+    "topics": [],
+    "allow_auto_topic_creation": False,
+    "include_topic_authorized_operations": False,
+}

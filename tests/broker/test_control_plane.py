@@ -42,7 +42,7 @@ def broker(id_: BrokerId, *endpoints: EndpointNode) -> BrokerState:
 
 
 def broker_links() -> BrokerLinks:
-    return BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME), LoopClock(), Random(1))
+    return BrokerLinks(ME, "PLAINTEXT", MetadataCache(ME, LoopClock()), LoopClock(), Random(1))
 
 
 def unanswered(_: memoryview, slot: RequestSlot) -> None:
@@ -77,7 +77,7 @@ async def test_the_one_broker_becomes_the_controller() -> None:
         config,
         links,
         store=store,
-        metadata=MetadataCache(ME),
+        metadata=MetadataCache(ME, LoopClock()),
         registry=Registry(),
         authorizer=Authorizer(),
     )
@@ -103,7 +103,7 @@ async def test_without_the_store_the_controller_is_out_of_reach_and_callers_can_
         DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181"}),
         broker_links(),
         store=store,
-        metadata=MetadataCache(ME),
+        metadata=MetadataCache(ME, LoopClock()),
         registry=Registry(),
         authorizer=Authorizer(),
     )
@@ -160,7 +160,7 @@ def in_cluster(settings: dict[str, str]) -> ControlPlane:
         DynamicConfig({"broker.id": "3", "zookeeper.connect": "zk:2181", **settings}),
         broker_links(),
         store=store,
-        metadata=MetadataCache(ME),
+        metadata=MetadataCache(ME, LoopClock()),
         registry=Registry(),
         authorizer=Authorizer(),
     )

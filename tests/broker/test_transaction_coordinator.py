@@ -12,6 +12,7 @@ from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.port import Session
 from tests.coordinator.txn.rig import ID, OTHER_TP, TxnSide, txn_side
 from tests.fakes.data_side import TP
+from tests.fakes.manual_time import ManualClock
 
 E = ErrorCode
 
@@ -77,7 +78,7 @@ async def test_intervals_say_how_soon_things_are_looked_for() -> None:
 async def test_no_partition_counts_as_deleted_unless_the_store_says_so() -> None:
     store = MemoryStore(Ensemble())
     await store.start()
-    cache = MetadataCache(BrokerId(1))
+    cache = MetadataCache(BrokerId(1), ManualClock())
     for session in (Session.SUSPENDED, Session.EXPIRED):
         store.turn(session)
         assert await find_deleted(cache, store, [TP, OTHER_TP]) == set()

@@ -52,6 +52,7 @@ def test_a_directory_is_taken_over_without_changing_a_file(
     before = contents(data)
     assert run(["adopt", str(data)]) == 0
     assert {name: contents(data)[name] for name in before} == before
+    assert (data / FILE_NAME).stat().st_mode & 0o777 == 0o600, "credentials will stand there"
     topics, nodes = asyncio.run(read(data))
     assert topics == ["orders"]
     assert TopicNode.decode(nodes[paths.topic("orders")]).topic_id == TOPIC_ID

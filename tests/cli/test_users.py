@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import shutil
+import socket
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from ottla.cli.main import run
 from ottla.cli.secure_start import ADMIN, CLIENT_FILE, prepare
@@ -58,6 +62,66 @@ def test_a_secure_start_makes_a_user_who_can_add_others(
     assert "a broker uses this directory" in said.err
     assert "planted-secret" not in said.out + said.err
     assert run(offline) == 0
+
+
+def test_a_secure_start_with_new_data_keeps_its_administrator(tmp_path: Path) -> None:
+    folder, data = tmp_path / "security", tmp_path / "data"
+    sets = [f"log.dirs={data}", "listeners=SASL_SSL://localhost:0"]
+    secure = prepare(folder, None, sets)
+    shutil.rmtree(data)
+    settings = dict(pair.split("=", 1) for pair in (*secure, *sets))
+    assert prepare(folder, None, sets) == secure
+    with Broker(settings, data_dir=data) as broker:
+        reach = ["--command-config", str(folder / CLIENT_FILE), "-b", broker.bootstrap_servers]
+        assert run([*reach, "topics", "list"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("listeners", "server"),
+    [
+        (["listeners=SASL_SSL://:9092"], "localhost:9092"),
+        (["listeners=SASL_SSL://0.0.0.0:9092"], "localhost:9092"),
+        (["listeners=SASL_SSL://[::]:9092"], "localhost:9092"),
+        (["listeners=SASL_SSL://[::1]:9092"], "[::1]:9092"),
+        (
+            [
+                "listeners=SASL_SSL://0.0.0.0:9092",
+                "advertised.listeners=SASL_SSL://broker.example:19092",
+            ],
+            "broker.example:19092",
+        ),
+        (["listeners=PLAINTEXT://a.example:1,SASL_SSL://b.example:2"], "b.example:2"),
+    ],
+)
+def test_a_secure_start_names_a_broker_that_its_certificate_is_for(
+    tmp_path: Path, listeners: list[str], server: str
+) -> None:
+    folder, data = tmp_path / "security", tmp_path / "data"
+    prepare(folder, None, [f"log.dirs={data}", *listeners])
+    assert read_file(folder / CLIENT_FILE)["bootstrap.servers"] == server
+    pem = (folder / "broker.pem").read_bytes()
+    certificate = x509.load_pem_x509_certificates(pem)[0]
+    extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    names = {str(name.value) for name in extension.value}
+    assert server.rpartition(":")[0].strip("[]") in names
+    assert {"localhost", "127.0.0.1", "::1", socket.getfqdn()} <= names, "as it is advertised"
+
+
+@pytest.mark.parametrize(("umask", "mode"), [("077", 0o600), ("027", 0o640)])
+def test_what_is_written_before_the_broker_starts_is_as_private_as_its_files(
+    tmp_path: Path, umask: str, mode: int
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+    before = os.umask(0o022)
+    try:
+        sets = [f"log.dirs={data}", f"log.dirs.umask={umask}", "listeners=SASL_SSL://:9092"]
+        prepare(tmp_path / "security", None, sets)
+    finally:
+        os.umask(before)
+    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()}
+    assert "ottla-store.sqlite" in files
+    assert set(files.values()) == {mode}, files
 
 
 def test_a_secure_start_takes_its_first_record_within_five_seconds_of_work(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_a_single_broker_moves_to_zookeeper_and_back_and_serves_the_same_records
         back = ["metadata", "move", "--data-dir", str(data), "--from", place, "--to", "embedded"]
         assert broker.terminate() == 0
         assert main.run(back) == 0
+        assert (data / "ottla-store.sqlite").stat().st_mode & 0o777 == 0o600
         del broker.settings["zookeeper.connect"]
         broker.start()
         assert len(values(broker.address, "kept", 3)) == 51

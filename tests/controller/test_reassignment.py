@@ -112,6 +112,17 @@ def test_a_move_does_not_end_while_a_new_replica_is_dead() -> None:
     assert (story.partition.replicas, story.partition.leader) == ((3, 4), 3)
 
 
+@pytest.mark.spec("REP-73")
+def test_a_move_does_not_end_while_a_replica_that_stays_is_out_of_sync() -> None:
+    """Else it would end with one replica in sync, below min.insync.replicas."""
+    story = Story("isr t-0=1", "move t-0=2,3", "isr t-0=1,3")
+    assert story.partition.is_moving
+    assert set(story.partition.isr) == {1, 3}
+    assert story.deleted_on == set()
+    story.happens("isr t-0=1,2,3")
+    assert (story.partition.replicas, set(story.partition.isr)) == ((2, 3), {2, 3})
+
+
 @pytest.mark.spec("REP-73", "CTL-50")
 def test_a_topic_being_deleted_is_not_moved() -> None:
     story = Story("delete t", "move t-0=3,4")

@@ -235,7 +235,7 @@ class ControlPlane:
         config = DynamicConfig(settings)
         registration = Registration(store, clock, id)
         registration.describe([EndpointNode("PLAINTEXT", f"host{id}", 9092)], None)
-        metadata = MetadataCache(id)
+        metadata = MetadataCache(id, clock)
         measures = ControllerMetrics(registry, clock)
         loop = ControllerLoop(
             store, self.wires, registration, clock, dice, metrics=measures, pool=InlinePool()

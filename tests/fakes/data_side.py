@@ -32,7 +32,7 @@ from ottla.protocol.records.batch import build, walk
 from ottla.protocol.records.record import NewRecord, read_records
 from ottla.replica.append import AppendOptions, PartitionAppend
 from ottla.replica.fetch.options import CONSUMER, FetchOptions, Isolation
-from ottla.replica.fetcher.fetcher_loop import FetchLink
+from ottla.replica.fetcher.leader_requests import FetchLink
 from ottla.replica.flush_loop import FILES_AT_ONCE, Ring
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.partition import HostedPartition as Hosted
@@ -77,7 +77,7 @@ class DataSide:
         self.config = DynamicConfig({"log.dirs": ",".join(map(str, dirs)), **settings})
         self.ensemble = Ensemble()
         self.store = MemoryStore(self.ensemble)
-        self.metadata = MetadataCache(broker_id)
+        self.metadata = MetadataCache(broker_id, self.clock)
         self.registry = Registry()
         self.links: dict[BrokerId, FetchLink] = {}
         """By which its fetchers reach other brokers."""

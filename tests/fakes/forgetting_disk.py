@@ -266,6 +266,11 @@ class ForgettingDisk:
         self.kill()
         self._root = Folder()
 
+    def flip_bit(self, path: Path) -> None:
+        """Damage in the middle of a file, which those who have it open read as well."""
+        data = self._inode(path).data
+        data[len(data) // 2] ^= 1
+
     @property
     def is_broken(self) -> bool:
         faults = (self.sync_error, self.capacity_bytes, self.failed_directory)

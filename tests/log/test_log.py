@@ -9,6 +9,7 @@ import pytest
 from ottla.log.aborted_transactions import find_aborted
 from ottla.log.flush import begin_flush
 from ottla.log.log import Origin
+from ottla.log.segment.segment import TXN_INDEX
 from ottla.log.segment_deletion import delete_old_segments
 from ottla.log.stored_batch import walk_whole
 from ottla.log.validate import analyse
@@ -158,6 +159,27 @@ def test_a_full_disk_fails_the_append_and_no_offset_is_used_up(producer: int) ->
     disk.capacity_bytes = None
     assert log.append(sent, leader_epoch=7, now_ms=NOW_MS).first_offset == 0
     assert values(log) == [A]
+
+
+def test_the_offset_of_a_marker_whose_index_entry_fails_is_not_given_again() -> None:
+    disk = ForgettingDisk()
+    bench = Workbench(disk)
+    log = bench.create()
+    add(log, A, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    marker = build_marker(
+        EndTxnMarker(ControlType.ABORT, 0), producer_id=1, producer_epoch=0, timestamp=NOW_MS
+    )
+    disk.failed_directory = log.segments.active.files.path(TXN_INDEX)
+    with pytest.raises(OSError, match="nput/output error"):
+        log.append(marker, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    disk.mend()
+    assert log.end_offset == 2, "the marker is in the log"
+    assert add(log, B) == 2
+    assert [record.offset for record in stored(log)] == [0, 1, 2]
+    disk.kill()
+    again = bench.load(clean=False)
+    assert again.end_offset == 3
+    assert [txn.producer_id for txn in find_aborted(again, 0, 3)] == [1]
 
 
 @pytest.mark.spec("LOG-05", "LOG-18", "LOG-49", "LOG-55")

@@ -4,10 +4,11 @@ import logging
 
 import pytest
 
-from ottla.metadata.cache import MetadataCache
+from ottla.metadata.cache import DEPARTED_MS, MetadataCache
 from ottla.metadata.image import DELETED, BrokerMetadata, Endpoint, PartitionMetadata, Update
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
+from tests.fakes.manual_time import ManualClock
 
 B0, B1 = BrokerId(0), BrokerId(1)
 TP = TopicPartition("orders", 0)
@@ -28,7 +29,7 @@ def broker(id_: BrokerId, *listeners: str) -> BrokerMetadata:
 
 @pytest.mark.spec("MDC-01", "MDC-02", "MDC-03")
 def test_a_reader_keeps_the_image_it_took() -> None:
-    cache = MetadataCache(B0)
+    cache = MetadataCache(B0, ManualClock())
     cache.apply(update(1, leader=B0))
     taken = cache.image
     cache.apply(update(1, leader=B1))
@@ -40,13 +41,13 @@ def test_a_reader_keeps_the_image_it_took() -> None:
 
 @pytest.mark.spec("MDC-10", "MDC-11")
 def test_deleted_partitions_are_handed_to_whoever_applied_the_update() -> None:
-    cache = MetadataCache(B0)
+    cache = MetadataCache(B0, ManualClock())
     assert cache.apply(update(1, leader=B0)) == []
     assert cache.apply(update(1, leader=DELETED)) == [TP]
 
 
 def test_an_old_controller_is_refused() -> None:
-    cache = MetadataCache(B0)
+    cache = MetadataCache(B0, ManualClock())
     cache.apply(update(5, leader=B0))
     before = cache.image
     with pytest.raises(KafkaError) as refusal:
@@ -59,7 +60,7 @@ def test_an_old_controller_is_refused() -> None:
 def test_brokers_with_other_listeners_are_complained_about(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cache = MetadataCache(B0)
+    cache = MetadataCache(B0, ManualClock())
     with caplog.at_level(logging.ERROR):
         cache.apply(update(1, broker(B0, "IN", "OUT"), broker(B1, "IN", "OUT")))
         assert caplog.messages == []
@@ -73,7 +74,7 @@ def test_brokers_with_other_listeners_are_complained_about(
 def test_a_broker_that_is_not_in_the_update_compares_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    MetadataCache(B0).apply(update(1, broker(B1, "IN")))
+    MetadataCache(B0, ManualClock()).apply(update(1, broker(B1, "IN")))
     assert caplog.messages == []
 
 
@@ -85,7 +86,7 @@ def full(epoch: int, left: int, *topics: str) -> Update:
 
 @pytest.mark.spec("CTL-44", "MDC-11")
 def test_after_a_full_update_what_it_does_not_name_is_gone_and_not_before() -> None:
-    cache = MetadataCache(B0)
+    cache = MetadataCache(B0, ManualClock())
     cache.apply(update(1, leader=B0))
     assert not cache.is_whole
     assert cache.apply(full(2, 1, "a")) == []
@@ -101,7 +102,7 @@ def test_after_a_full_update_what_it_does_not_name_is_gone_and_not_before() -> N
 
 
 def test_a_full_update_that_was_cut_short_does_not_count() -> None:
-    cache = MetadataCache(B0)
+    cache = MetadataCache(B0, ManualClock())
     cache.apply(full(1, 2, "a"))
     cache.apply(full(1, 1, "b"))
     cache.apply(full(2, 1, "c"))
@@ -109,3 +110,31 @@ def test_a_full_update_that_was_cut_short_does_not_count() -> None:
     assert cache.apply(full(2, 0, "d")) == [TopicPartition("a", 0), TopicPartition("b", 0)]
     cache.apply(update(3))
     assert not cache.is_whole, "a new controller has not sent everything yet"
+
+
+def test_a_broker_that_left_is_remembered_for_a_while_and_not_as_alive() -> None:
+    clock = ManualClock(1_000)
+    cache = MetadataCache(B0, clock)
+    cache.apply(update(1, placed(B0, 1), placed(B1, 2)))
+    assert cache.departed_nodes("IN") == []
+    cache.apply(update(1, placed(B0, 1)))
+    assert [node.id for node in cache.departed_nodes("IN")] == [B1]
+    assert cache.departed_nodes("OUT") == [], "it has no such listener"
+    assert [node.id for node in cache.image.nodes("IN")] == [B0]
+    clock.ns += DEPARTED_MS * 1_000_000
+    assert cache.departed_nodes("IN") == []
+
+
+def test_a_broker_that_left_is_forgotten_once_it_is_back_or_another_has_its_address() -> None:
+    cache = MetadataCache(B0, ManualClock())
+    cache.apply(update(1, placed(B0, 1), placed(B1, 2)))
+    cache.apply(update(1, placed(B0, 1)))
+    cache.apply(update(1, placed(B0, 1), placed(B1, 3)))
+    assert cache.departed_nodes("IN") == []
+    cache.apply(update(1, placed(B0, 1)))
+    cache.apply(update(1, placed(B0, 1), placed(BrokerId(2), 3)))
+    assert cache.departed_nodes("IN") == []
+
+
+def placed(id_: BrokerId, port: int) -> BrokerMetadata:
+    return BrokerMetadata(id_, {"IN": Endpoint("host", port)})

@@ -5,6 +5,10 @@ client and `auto.create.topics.enable` allow it; the reply then already has its 
 creates at most `AUTO_CREATED_MAX` topics: the others get LEADER_NOT_AVAILABLE, and the client's
 next request creates more. A topic that the peer may not describe is not revealed, not even whether
 it exists.
+
+A reply about named topics also lists brokers that left a moment ago. librdkafka, from 2.10 on,
+drops a broker that is not listed, and forgets new leaders of its partitions that the same reply
+names: it asks again a second later.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.operations import NOT_ASKED
 from ottla.controller.topic_rules import check_name
 from ottla.delay.slices import SLICE, Slices, finished
-from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
+from ottla.metadata.image import Image, Node, PartitionMetadata, TopicMetadata
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
 from ottla.protocol import wire
@@ -55,7 +59,8 @@ async def metadata(request: Request, ctx: Context) -> Fields:
             await view.requested_topic(requested, missing, slices)
             async for requested in slices.of(once)
         ]
-    return {**_cluster(view.image, request, ctx), "topics": shown_topics}
+    departed = ctx.services.metadata.departed_nodes(ctx.peer.listener) if topics else []
+    return {**_cluster(view.image, departed, request, ctx), "topics": shown_topics}
 
 
 class _View:
@@ -159,7 +164,7 @@ def _by_id(requested: KioStruct) -> bool:
     return requested.name is None or bool(requested.topic_id)
 
 
-def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
+def _cluster(image: Image, departed: list[Node], request: Request, ctx: Context) -> Fields:
     with_operations = (
         ctx.call.version in WITH_CLUSTER_OPERATIONS
         and request.include_cluster_authorized_operations
@@ -168,7 +173,7 @@ def _cluster(image: Image, request: Request, ctx: Context) -> Fields:
         "throttle_time": 0,
         "brokers": [
             {"node_id": node.id, "host": node.host, "port": node.port, "rack": node.rack}
-            for node in image.nodes(ctx.peer.listener)
+            for node in (*image.nodes(ctx.peer.listener), *departed)
         ],
         "cluster_id": ctx.services.broker.cluster_id,
         "controller_id": -1 if image.controller_id is None else image.controller_id,

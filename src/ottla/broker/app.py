@@ -167,7 +167,7 @@ class App:
         )
         identity = await retry_store_reads(identify_broker, environment.clock, config)
         self.broker_id = identity.broker_id
-        metadata = MetadataCache(self.broker_id)
+        metadata = MetadataCache(self.broker_id, environment.clock)
         authorizer = _authorizer(config)
         links = self._links(stack, metadata)
         control = ControlPlane(

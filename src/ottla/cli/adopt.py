@@ -8,6 +8,7 @@ it. The records, and all else that Kafka wrote, stay as they are; to undo it, re
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -133,6 +134,7 @@ def _show(planned: Plan) -> None:
 
 async def _write(planned: Plan, path: Path) -> None:
     """All nodes in one step: after a crash there is the whole tree or none."""
+    os.umask(0o077)  # users' credentials will stand there
     store = EmbeddedStore(SqliteDatabase(path))
     await store.start()
     try:

@@ -1,7 +1,7 @@
 """Holds the newest image of the cluster; the only place where it is replaced.
 
-Owns: which image is current, and the refusal of updates from a stale controller. Never requests
-metadata: it lags behind the controller by the network's delay.
+Owns: which image is current, the refusal of updates from a stale controller, and which brokers left
+a moment ago. Never requests metadata: it lags behind the controller by the network's delay.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import logging
 from collections.abc import Hashable, Mapping
 from typing import Final
 
-from ottla.metadata.image import BrokerMetadata, Image, TopicMetadata, Update
+from ottla.metadata.image import BrokerMetadata, Image, Node, TopicMetadata, Update, node_of
+from ottla.model.clock import Clock, MonoMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
 from ottla.protocol.encode import Encoded
@@ -19,6 +20,8 @@ KINDS: Final = 6
 """Kinds of readers (such as API version and listener); the least recently used is dropped."""
 SPARE: Final = 100
 """Deleted topics that may stay cached before they are removed."""
+DEPARTED_MS: Final = 5_000
+"""How long a broker that left is remembered: clients ask for new leaders once a second."""
 
 
 class DerivedValues:
@@ -67,10 +70,13 @@ log = logging.getLogger(__name__)
 class MetadataCache:
     """Written by UpdateMetadata alone. A reader takes `image` once and works from it."""
 
-    def __init__(self, broker_id: BrokerId) -> None:
+    def __init__(self, broker_id: BrokerId, clock: Clock) -> None:
         self.image = Image()
         self.derived = DerivedValues()
         self._broker_id = broker_id
+        self._clock = clock
+        self._departed: dict[BrokerId, tuple[BrokerMetadata, MonoMs]] = {}
+        """By id, the last broker that left, and when that was received: at most one for each id."""
         self._topics_received: set[str] = set()
         """Topics named so far by the requests of a full update."""
         self._requests_left = 0
@@ -90,11 +96,29 @@ class MetadataCache:
                 f"{self.image.controller_epoch}",
             )
         newer = update.controller_epoch > self.image.controller_epoch
+        before = self.image.brokers
         self.image, deleted = self.image.changed_by(update)
+        self._note_departed(before)
         if update.requests_left is not None:
             deleted += self._full_update(update, update.requests_left, newer=newer)
         self._compare_listeners()
         return deleted
+
+    def departed_nodes(self, listener: str) -> list[Node]:
+        """Brokers that left within `DEPARTED_MS`, unless a live one has their id or address."""
+        since_ms, image = self._clock.mono_ms() - DEPARTED_MS, self.image
+        taken = {(node.host, node.port) for node in image.nodes(listener)}
+        nodes = [
+            node_of(broker, listener)
+            for id, (broker, left_ms) in self._departed.items()
+            if left_ms > since_ms and id not in image.brokers
+        ]
+        return [node for node in nodes if node is not None and (node.host, node.port) not in taken]
+
+    def _note_departed(self, before: Mapping[BrokerId, BrokerMetadata]) -> None:
+        now_ms = self._clock.mono_ms()
+        for id in before.keys() - self.image.brokers.keys():
+            self._departed[id] = before[id], now_ms
 
     def _full_update(
         self, update: Update, requests_left: int, *, newer: bool

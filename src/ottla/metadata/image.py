@@ -50,6 +50,14 @@ class Node(NamedTuple):
     rack: str | None
 
 
+def node_of(broker: BrokerMetadata, listener: str) -> Node | None:
+    """The broker as clients of that listener see it, if it has that listener."""
+    endpoint = broker.endpoints.get(listener)
+    if endpoint is None:
+        return None
+    return Node(broker.id, endpoint.host, endpoint.port, broker.rack)
+
+
 class PartitionMetadata(NamedTuple):
     leader: BrokerId
     leader_epoch: LeaderEpoch
@@ -97,10 +105,7 @@ class Image(NamedTuple):
     def node(self, broker: BrokerId, listener: str) -> Node | None:
         """The broker, if it is alive and has that listener."""
         registered = self.brokers.get(broker)
-        endpoint = registered.endpoints.get(listener) if registered else None
-        if registered is None or endpoint is None:
-            return None
-        return Node(broker, endpoint.host, endpoint.port, registered.rack)
+        return None if registered is None else node_of(registered, listener)
 
     def nodes(self, listener: str) -> list[Node]:
         """Every live broker that has that listener."""

@@ -16,6 +16,7 @@ from ottla.store import paths
 from ottla.store.nodes import PartitionsNode, StateNode
 from tests.controller.runtime.topic_state import T0, create, leader, stored
 from tests.fakes.control_plane import control_plane, settle, until
+from tests.fakes.manual_time import ManualClock
 
 
 def second(image: Image) -> bool:
@@ -23,7 +24,7 @@ def second(image: Image) -> bool:
 
 
 async def test_who_waits_goes_on_when_the_image_shows_it_and_not_before() -> None:
-    cache = MetadataCache(BrokerId(1))
+    cache = MetadataCache(BrokerId(1), ManualClock())
     waiter = MetadataWaiter(cache)
     async with asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(waiter.wait_for(second))
@@ -36,7 +37,7 @@ async def test_who_waits_goes_on_when_the_image_shows_it_and_not_before() -> Non
 
 
 async def test_who_gives_up_is_forgotten() -> None:
-    cache = MetadataCache(BrokerId(1))
+    cache = MetadataCache(BrokerId(1), ManualClock())
     waiter = MetadataWaiter(cache)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ottla.log.compaction.cleaner import CleanerMemory, LogCleaning, SegmentSwap, extent, lags
 from ottla.log.compaction.plan import dirty_log_of
+from ottla.log.directories.checkpoint_file import RECOVERY_POINTS, read_offsets
 from ottla.log.log import Log
 from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
@@ -75,6 +78,43 @@ async def test_a_deposed_leader_truncates_what_nobody_else_has_and_copies_the_re
         await pair.pass_ms(1_000)
         assert pair.contents(ME) == pair.contents(OTHER)
         assert pair.partition(ME).log.end_offset == 3
+
+
+async def test_no_recovery_point_above_a_truncation_is_left_when_the_log_grows_again() -> None:
+    """Else what was written after it and lost in a power cut would count as damage."""
+    disks = (ForgettingDisk(), ForgettingDisk())
+    async with replica_pair(disks=disks) as pair:
+        await pair.lead(ME, epoch=0)
+        deposed = pair.data(ME)
+        await deposed.start_append(b"both", acks=-1)
+        pair.links[ME].cut = True
+        for value in (b"lost", b"lost too", b"lost as well"):
+            await deposed.start_append(value, acks=1)
+        flushed = pair.partition(ME).log.flush()
+        for write in deposed.directories.checkpoints.recovery_points():
+            write.run()
+        assert (flushed, recovery_point(disks[0])) == (4, 4)
+        await pair.lead(OTHER, epoch=1, to=(OTHER,))
+        for value in (b"kept", b"kept too", b"kept as well", b"more"):
+            await pair.data(OTHER).start_append(value, acks=1)
+        await pair.lead(OTHER, epoch=1, to=(ME,))
+        follower = pair.partition(ME).log
+        while follower.end_offset < 5:
+            await pair.pass_ms(1)
+            if follower.epochs.latest == 1:
+                assert recovery_point(disks[0]) == 1
+        disks[0].crash(1)
+        disks[1].kill()
+    async with replica_pair(disks=disks) as pair:
+        assert TP in pair.data(ME).directories.logs
+        await pair.lead(OTHER, epoch=2)
+        await pair.pass_ms(1_000)
+        assert pair.contents(ME) == pair.contents(OTHER)
+
+
+def recovery_point(disk: ForgettingDisk) -> int:
+    """By the checkpoint, where a start after a crash begins to verify the log."""
+    return read_offsets(disk, Path("/data") / RECOVERY_POINTS)[TP]
 
 
 @pytest.mark.spec("REP-36", "REP-41")

@@ -33,6 +33,33 @@ def test_the_first_rule_for_a_name_makes_its_user(principal: str, user: str) -> 
     assert UserNames(RULES, REALM).user(principal) == user
 
 
+KAFKAS = (
+    "RULE:[1:$1]/{0}",
+    r"RULE:[2:$1](Test.*)s/ABC///{0}",
+    r"RULE:[2:$1](ABC.*)s/ABC/XYZ/g/{0}",
+    r"RULE:[2:$1](App\..*)s/App\.(.*)/$1/g/{0}",
+    "RULE:[2:$1]/{0}",
+    "DEFAULT",
+)
+
+
+@pytest.mark.parametrize("letters", ["L", "U"])
+@pytest.mark.parametrize(
+    ("principal", "user"),
+    [
+        ("User@REALM.COM", "user"),
+        ("TestABC/host@FOO.COM", "test"),
+        ("ABC_User_ABC/host@FOO.COM", "xyz_user_xyz"),
+        ("App.SERVICE-name/example.com@REALM.COM", "service-name"),
+        ("User/root@REALM.COM", "user"),
+    ],
+)
+def test_letters_change_as_in_kafkas_own_test(principal: str, user: str, letters: str) -> None:
+    rules = [rule.format(letters) for rule in KAFKAS]
+    expected = user if letters == "L" else user.upper()
+    assert UserNames(rules, REALM).user(principal) == expected
+
+
 @pytest.mark.parametrize(
     ("rules", "principal"),
     [
@@ -66,7 +93,23 @@ def test_substitutions_are_javas(rule: str, base: str, user: str) -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    ["default", "RULE:", "RULE:[1:$2]", "RULE:[1:$1](*)", "RULE:[1:$1]s/a/$1/", "RULE:[1:$1]x"],
+    [
+        "default",
+        "DEFAUL",
+        "DEFAULT/L",
+        "DEFAULT/g",
+        "rule:[1:$1]",
+        "rule:[1:$1]/L/U",
+        "RULE:[1:$1]/LU",
+        "RULE:[1:$1/L",
+        "RULE:[1:$1]/l",
+        "RULE:[2:$1](ABC.*)s/ABC/XYZ/L/g",
+        "RULE:",
+        "RULE:[1:$2]",
+        "RULE:[1:$1](*)",
+        "RULE:[1:$1]s/a/$1/",
+        "RULE:[1:$1]x",
+    ],
 )
 def test_a_rule_that_is_none_is_refused_by_name(rule: str) -> None:
     with pytest.raises(UserError, match=r"sasl\.kerberos\.principal\.to\.local\.rules"):

@@ -16,7 +16,8 @@ from ottla.store.memory import MemoryStore
 from tests.fakes.async_tests import played_by
 from tests.sim.cluster.disk_replacement import replace_disk
 from tests.sim.cluster.faults import CLIENTS, HOUR_MS
-from tests.sim.cluster.stage import Stage, play
+from tests.sim.cluster.stage import T0, Stage, play
+from tests.sim.cluster.verdict import log_of
 from tests.sim.network import Weather
 from tests.sim.rot import rot
 
@@ -36,6 +37,27 @@ def test_a_broker_killed_during_its_recovery_recovers_again(broker: int, seed: i
             await stage.until(lambda: stage.isr() == {1, 2, 3})
 
     play(scenario, seed=seed)
+
+
+def test_a_leader_paused_past_its_session_acknowledges_nothing_of_what_it_alone_has() -> None:
+    """As SIGSTOP and SIGCONT do: it wakes up as a leader, and truncates by epoch."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        async with stage.load():
+            await stage.until_acknowledged(20)
+            stage.cut((1, 2), (1, 3))
+            alone = log_of(stage.node(1), T0).end
+            await stage.until(lambda: log_of(stage.node(1), T0).end > alone)
+            stage.node(1).pause()
+            stage.heal()
+            await stage.until(lambda: stage.leader() not in (1, -1))
+            await stage.until_acknowledged(20)
+            stage.node(1).resume()
+            await stage.until(lambda: stage.isr() == {1, 2, 3})
+            await stage.until_acknowledged(20)
+
+    assert play(scenario).logged("truncating t-0")
 
 
 @played_by(play, {"flush.before.ack": "all"})

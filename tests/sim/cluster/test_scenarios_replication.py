@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.log.directories.checkpoint_file import RECOVERY_POINTS, write_offsets
 from ottla.testing.history import Leads
 from tests.fakes.async_tests import played_by
 from tests.sim.cluster.moments import Moment
@@ -141,17 +142,54 @@ def test_scenario_08_damage_of_one_replica_is_repaired_and_never_spread(
         sent = await stage.write(20)
         stage.node(broker).kill()
         disk = stage.node(broker).disk
-        content = bytearray(disk.read(SEGMENT))
         if damage == "bit":
-            content[len(content) // 2] ^= 1
+            disk.flip_bit(SEGMENT)
         else:
-            del content[len(content) // 2 :]
-        disk.replace(SEGMENT, bytes(content))
+            content = disk.read(SEGMENT)
+            disk.replace(SEGMENT, content[: len(content) // 2])
         await stage.start(broker)
         await stage.until(lambda: stage.isr() == {1, 2, 3})
         assert log_of(stage.node(broker), T0).end > sent[-1].offset
 
     play(scenario)
+
+
+@pytest.mark.parametrize("broker", [1, 2])
+def test_scenario_08_a_flushed_log_that_is_damaged_is_copied_anew_without_another_start(
+    broker: int,
+) -> None:
+    """Below the recovery point nothing is truncated: the log is set aside."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        await stage.write(20)
+        node = stage.node(broker)
+        end = log_of(node, T0).end
+        node.kill()
+        node.disk.flip_bit(SEGMENT)
+        write_offsets(node.disk, Path("/data") / RECOVERY_POINTS, {T0: end})
+        await stage.start(broker)
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
+        assert log_of(node, T0).end >= end
+
+    assert play(scenario).logged("the corrupt log of t-0 was renamed")
+
+
+def test_scenario_08_a_leader_whose_log_is_damaged_resigns_and_copies_it_anew() -> None:
+    """Nobody reads there until a follower begins from nothing, and is not given a bad record."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.topic((1, 2, 3))
+        await stage.write(20)
+        stage.node(3).kill()
+        await stage.until(lambda: stage.isr() == {1, 2})
+        stage.node(3).disk.wipe()
+        stage.node(1).disk.flip_bit(SEGMENT)
+        await stage.start(3)
+        await stage.until(lambda: stage.leader() == 2)
+        await stage.until(lambda: stage.isr() == {1, 2, 3})
+
+    assert play(scenario).logged("the corrupt log of t-0 was renamed")
 
 
 def test_scenario_09_a_wiped_disk_under_the_same_id_is_not_elected_and_refills() -> None:

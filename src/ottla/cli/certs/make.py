@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 from ottla.cli.users.offline import generated_password
 from ottla.model.clock import SystemClock
 from ottla.model.errors import UserError
-from ottla.security.tls.authority import LOCAL, make_directory, write_private
+from ottla.security.tls.authority import local_hosts, make_directory, write_private
 
 EXAMPLE = """\
 # broker
@@ -46,7 +45,7 @@ def make(
             f"{directory}: already contains a certificate authority; use --force to replace it"
         )
     password = generated_password()
-    hosts = list(dict.fromkeys([*(host or ()), *LOCAL, os.uname().nodename]))
+    hosts = list(dict.fromkeys([*(host or ()), *local_hosts()]))
     now_s = SystemClock().wall_ms() / 1e3
     files = make_directory(
         directory, now_s, hosts=hosts, clients=client or ["client"], password=password

@@ -121,6 +121,7 @@ async def _to_embedded(
     try:
         nodes = await read_tree(source)
         await _check_source(source, access.zookeeper_connect or "", nodes, meta)
+        os.umask(int(access.log_dirs_umask, 8))  # users' credentials are among the nodes
         target = EmbeddedStore.at(embedded.parent)
         await target.start()
         try:

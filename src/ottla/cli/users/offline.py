@@ -7,6 +7,7 @@ added through a broker that asks everyone to log in.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,6 +41,7 @@ def set_credential(config: BrokerConfig, user: str, password: str, mechanism: st
         asyncio.run(_write(zookeeper_store(config), user, {mechanism: str(credential)}, None))
         return
     directory = Path(config.data_dirs[0])
+    os.umask(int(config.log_dirs_umask, 8))  # as the broker, whose files these will be
     disk = RealDisk(1)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

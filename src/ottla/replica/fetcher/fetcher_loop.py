@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final
 from uuid import UUID
 
 from ottla.log.flush import Sync, restart_steps, truncation_steps
@@ -23,19 +23,13 @@ from ottla.log.results import FAULTS
 from ottla.model.clock import MonoMs
 from ottla.model.errors import Disconnect, ErrorCode, KafkaError
 from ottla.model.ids import BrokerId, TopicPartition
-from ottla.net.broker_link import LinkReply, RawReply
-from ottla.net.request_slot import Bytes
-from ottla.protocol.encode import Fields, writer_of
-from ottla.protocol.hot.fetch_request import FIRST, encode_follower_fetch
 from ottla.protocol.hot.fetch_response import FetchResponse, PartitionResponse, read_fetch_response
-from ottla.protocol.schema import MessageKind, message
 from ottla.replica.fetch.replication_quota import is_throttled
 from ottla.replica.fetcher.follower import (
     Append,
     AskBounds,
     Delay,
     FollowedPartition,
-    LeaderBounds,
     LogState,
     Restart,
     Truncate,
@@ -43,28 +37,21 @@ from ottla.replica.fetcher.follower import (
     on_bounds,
     on_reply,
 )
+from ottla.replica.fetcher.leader_requests import (
+    FETCH,
+    FetchLink,
+    ask_bounds,
+    encode_fetch,
+    fetch_fields,
+)
 from ottla.replica.fetcher.session import FetchPosition, FollowerSession
 from ottla.replica.fetcher.settings import FetcherSettings, Replication
 from ottla.replica.partition import HostedPartition
 
 log = logging.getLogger(__name__)
 
-FETCH: Final = 1
-LIST_OFFSETS: Final = 2
-LATEST: Final = -1
-EARLIEST: Final = -2
 TURN_BYTES: Final = 1 << 20
 """Appended between two turns of the event loop."""
-
-
-class FetchLink(Protocol):
-    """The requests of a fetcher: `net/broker_link.py`."""
-
-    async def ask(self, key: int, fields: Fields, timeout_ms: int) -> LinkReply: ...
-
-    async def ask_encoded(
-        self, key: int, encode: Callable[[int], Sequence[Bytes]], timeout_ms: int
-    ) -> RawReply: ...
 
 
 class FetcherLoop:
@@ -207,9 +194,10 @@ class FetcherLoop:
 
     async def _fetch_once(self) -> None:
         settings, link = self._settings(), self._connect()
-        fields = {**self._request_fields(settings), **self._session.next_request()}
+        broker, epoch = self._hosted.environment.broker_id, self._replication.broker_epoch()
+        fields = {**fetch_fields(broker, epoch, settings), **self._session.next_request()}
         raw = await link.ask_encoded(
-            FETCH, lambda version: _encode(version, fields), settings.timeout_ms
+            FETCH, lambda version: encode_fetch(version, fields), settings.timeout_ms
         )
         reply = read_fetch_response(raw.version, raw.frame)
         self._replication.metrics.requests.value += 1
@@ -219,21 +207,6 @@ class FetcherLoop:
                 raise ConnectionError(f"fetch refused: {reply.error_code.name}")
             return
         await self._apply(reply, link)
-
-    def _request_fields(self, settings: FetcherSettings) -> Fields:
-        broker_id = self._hosted.environment.broker_id
-        return {
-            "replica_id": broker_id,
-            "replica_state": {
-                "replica_id": broker_id,
-                "replica_epoch": self._replication.broker_epoch(),
-            },
-            "max_wait": settings.wait_ms,
-            "min_bytes": settings.min_bytes,
-            "max_bytes": settings.response_bytes,
-            "isolation_level": 0,
-            "rack_id": "",
-        }
 
     async def _apply(self, reply: FetchResponse, link: FetchLink) -> None:
         out_of_range: list[FollowedPartition] = []
@@ -357,56 +330,29 @@ class FetcherLoop:
 
     async def _find_bounds(self, out_of_range: list[FollowedPartition], link: FetchLink) -> None:
         """Ask where the leader's logs begin and end, and decide where to go on."""
-        ends = await self._list_offsets(out_of_range, LATEST, link)
-        starts = await self._list_offsets(out_of_range, EARLIEST, link)
+        broker_id, timeout_ms = self._hosted.environment.broker_id, self._settings().timeout_ms
+        bounds = await ask_bounds(link, broker_id, out_of_range, timeout_ms)
         for followed in out_of_range:
             partition = self._partition(followed)
             if partition is None:
                 continue
-            start, end = starts.get(followed.key), ends.get(followed.key)
-            if start is None or end is None:
+            leader_bounds = bounds.get(followed.key)
+            if leader_bounds is None:
                 self._delay(followed, MonoMs(self._clock.mono_ms() + self._settings().backoff_ms))
                 continue
-            decision = on_bounds(_state(partition), LeaderBounds(start, end))
+            decision = on_bounds(_state(partition), leader_bounds)
             log.warning(
                 "%s: offset %d is not in the log of broker %d, which has %d to %d",
                 followed.key,
                 partition.log.end_offset,
                 self.leader,
-                start,
-                end,
+                *leader_bounds,
             )
             if isinstance(decision, Truncate | Restart):
                 self._session.forget(followed.key)
                 self._truncations[followed.key] = decision
             else:
                 self._delay(followed, MonoMs(self._clock.mono_ms() + self._settings().backoff_ms))
-
-    async def _list_offsets(
-        self, wanted: Iterable[FollowedPartition], timestamp: int, link: FetchLink
-    ) -> dict[TopicPartition, int]:
-        topics: dict[str, list[Fields]] = {}
-        for followed in wanted:
-            topics.setdefault(followed.key.topic, []).append(
-                {
-                    "partition_index": followed.key.partition,
-                    "current_leader_epoch": followed.leader_epoch,
-                    "timestamp": timestamp,
-                }
-            )
-        fields = {
-            "replica_id": self._hosted.environment.broker_id,
-            "isolation_level": 0,
-            "topics": [{"name": name, "partitions": parts} for name, parts in topics.items()],
-            "timeout": self._settings().timeout_ms,
-        }
-        reply = await link.ask(LIST_OFFSETS, fields, self._settings().timeout_ms)
-        return {
-            TopicPartition(topic.name, found.partition_index): found.offset
-            for topic in reply.body.topics
-            for found in topic.partitions
-            if found.error_code is ErrorCode.none and found.offset >= 0
-        }
 
     # Truncation
 
@@ -478,14 +424,6 @@ def _log_truncation(partition: HostedPartition, offset: int) -> None:
         offset,
         lost,
     )
-
-
-def _encode(version: int, fields: Fields) -> list[bytes]:
-    if version >= FIRST:
-        return [encode_follower_fetch(fields)]
-    out = bytearray()
-    writer_of(message(FETCH, version, MessageKind.REQUEST))(fields, out)
-    return [bytes(out)]
 
 
 def _state(partition: HostedPartition) -> LogState:

@@ -15,8 +15,9 @@ from zlib import crc32
 
 from ottla.model.ids import NO_TOPIC_ID, BrokerId, TopicPartition
 from ottla.model.metrics import Labels, Registry
-from ottla.replica.fetcher.fetcher_loop import FetcherLoop, FetchLink
+from ottla.replica.fetcher.fetcher_loop import FetcherLoop
 from ottla.replica.fetcher.follower import FollowedPartition
+from ottla.replica.fetcher.leader_requests import FetchLink
 from ottla.replica.fetcher.settings import FetcherSettings, Replication
 from ottla.replica.partition import HostedPartition
 

@@ -7,6 +7,7 @@ of validity. Never for production: the authority's key stands in the same direct
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -44,6 +45,11 @@ class Issued(NamedTuple):
 
         pem: bytes = self.certificate.public_bytes(serialization.Encoding.PEM)
         return pem
+
+
+def local_hosts() -> tuple[str, ...]:
+    """The names of this machine; a listener on every address is advertised by the last one."""
+    return (*LOCAL, os.uname().nodename, socket.getfqdn())
 
 
 def make_authority(name: str, now_s: float, *, days: int = VALID_DAYS) -> Issued:

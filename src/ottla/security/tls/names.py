@@ -27,10 +27,15 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-_TEXT: Final = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1E: "utf-16-be"}
-_ESCAPED: Final = frozenset(',+<>;"\\')
-_RULE: Final = re.compile(r"DEFAULT|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)")
-_GROUP: Final = re.compile(r"\$(\d)")
+_TEXT: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+"""Kinds of text whose bytes Java reads as UTF-8, even of those that are not; others are in hex."""
+_ESCAPED: Final = frozenset(',=+<>#;"\\')
+_OUTER: Final = re.compile(r"\A[ \r]+|[ \r]+\Z")
+_RULE: Final = re.compile(
+    r"\s*(?:DEFAULT|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:[,\n]|$)"
+)
+_SEPARATORS: Final = re.compile(r"[\s,]*")
+_GROUP: Final = re.compile(r"\\(.)|\$(?:(\d)|\{(\w+)\})?", re.DOTALL)
 
 
 def subject_of(certificate: bytes) -> str:
@@ -73,22 +78,15 @@ def distinguished_name(name: Element) -> str:
 def _attribute(attribute: Element) -> str:
     kind, value = attribute.expect(SEQUENCE).parts()
     identifier = object_id(kind.expect(OBJECT_ID).value)
-    keyword, encoding = _KEYWORDS.get(identifier), _TEXT.get(value.tag)
-    if keyword is None or encoding is None:
+    keyword = _KEYWORDS.get(identifier)
+    if keyword is None or value.tag not in _TEXT:
         return f"{keyword or identifier}=#{value.whole.hex()}"
-    try:
-        return f"{keyword}={_escaped(value.value.decode(encoding))}"
-    except UnicodeDecodeError:
-        raise BadDer(f"the value of {keyword} is not {encoding}") from None
+    return f"{keyword}={_escaped(value.value.decode('utf-8', 'replace'))}"
 
 
 def _escaped(text: str) -> str:
-    characters = [f"\\{c}" if c in _ESCAPED else c for c in text]
-    if text[:1] in ("#", " "):
-        characters[0] = f"\\{text[0]}"
-    if len(text) > 1 and text[-1] == " ":
-        characters[-1] = "\\ "
-    return "".join(characters)
+    escaped = "".join(f"\\{c}" if c in _ESCAPED else c for c in text).replace("\0", "\\00")
+    return _OUTER.sub(lambda outer: "".join(f"\\{c}" for c in outer[0]), escaped)
 
 
 class Rule(NamedTuple):
@@ -103,18 +101,31 @@ class Rule(NamedTuple):
             return name
         import re2
 
-        match = re2.fullmatch(self.pattern, name)
-        if match is None:
+        if re2.fullmatch(self.pattern, name) is None:
             return None
-        mapped = _GROUP.sub(lambda group: match.group(int(group[1])) or "", self.replacement)
+        # As Kafka: a rule for the whole name then replaces every match in it.
+        mapped: str = re2.sub(self.pattern, self._replaced, name)
         return {"L": mapped.lower(), "U": mapped.upper()}.get(self.letters, mapped)
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        """Java's `$1`, `${name}` and escapes; Kafka takes a group that there is not for text."""
+
+        def group(part: re.Match[str]) -> str:
+            escaped, number, name = part.groups()
+            if escaped is not None:
+                return str(escaped)
+            if number is not None and int(number) > match.re.groups:
+                return part[0]
+            return match.group(int(number) if name is None else name) or ""
+
+        return _GROUP.sub(group, self.replacement)
 
 
 def parse_rules(text: str) -> tuple[Rule, ...]:
     """The rules of `ssl.principal.mapping.rules`; a UserError names what is wrong."""
     rules: list[Rule] = []
-    position = 0
     text = text.strip()
+    position = _end_of_separators(text, 0)
     while position < len(text):
         match = _RULE.match(text, position)
         if match is None:
@@ -123,14 +134,18 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
                 f"position {position}"
             )
         rules.append(_rule(match))
-        position = match.end()
-        while position < len(text) and text[position] in ", \t\n":
-            position += 1
-    return tuple(rules) or (Rule(),)
+        position = _end_of_separators(text, match.end())
+    return tuple(rules)
+
+
+def _end_of_separators(text: str, position: int) -> int:
+    match = _SEPARATORS.match(text, position)
+    assert match is not None  # the pattern takes any text
+    return match.end()
 
 
 def _rule(match: re.Match[str]) -> Rule:
-    if match[0] == "DEFAULT":
+    if match[1] is None:
         return Rule()
     import re2  # only where rules are set: it takes a while to load
 
@@ -138,9 +153,9 @@ def _rule(match: re.Match[str]) -> Rule:
         compiled = re2.compile(match[1])
     except re2.error as error:
         raise UserError(f"{RULES}: invalid pattern {match[1]!r}: {error}") from None
-    highest = max((int(number) for number in _GROUP.findall(match[2])), default=0)
-    if highest > compiled.groups:
-        raise UserError(f"{RULES}: {match[2]!r} names group {highest}, which the pattern lacks")
+    for escaped, number, name in _GROUP.findall(match[2]):
+        if not (escaped or number or name in compiled.groupindex):
+            raise UserError(f"{RULES}: {match[2]!r}: expected a group of the pattern after '$'")
     return Rule(match[1], match[2], match[3])
 
 
