@@ -16,11 +16,11 @@ from ottla.spark.commit_decisions import (
     Entry,
     Sink,
     Superseded,
-    abandoned,
+    abandoned_ids,
     check_turn,
     decided,
     from_bytes,
-    owed,
+    owed_commits,
     taken_over,
     to_bytes,
 )
@@ -102,16 +102,16 @@ def test_a_run_cannot_decide_a_batch_twice_with_other_transactions() -> None:
 
 def test_what_a_predecessor_decided_is_owed_and_ones_own_is_not() -> None:
     own = decided(SINK, Entry("a", 1), 3, [ONE])
-    assert owed(own) == ()
-    assert owed(taken_over(SINK, own, "b")) == (ONE,)
+    assert owed_commits(own) == ()
+    assert owed_commits(taken_over(SINK, own, "b")) == (ONE,)
 
 
 def test_only_what_can_never_be_decided_is_abandoned() -> None:
     entry = Entry("b", 2, 3, (ONE,), ("a",))
     earlier, own, later = (SINK.transactional_id(epoch, 9, "0.0") for epoch in (1, 2, 3))
     found = [earlier, own, later, "somebody else's"]
-    assert abandoned(SINK, entry, found, own=False) == [earlier]
-    assert abandoned(SINK, entry, found, own=True) == [earlier, own]
+    assert abandoned_ids(SINK, entry, found, own=False) == [earlier]
+    assert abandoned_ids(SINK, entry, found, own=True) == [earlier, own]
 
 
 def test_refusals_say_what_happened_also_after_a_pickle() -> None:

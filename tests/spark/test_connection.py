@@ -6,7 +6,7 @@ import pytest
 
 from ottla.client.admin.session import Session
 from ottla.config.client import ClientConfig, ConsumerConfig
-from ottla.spark.connection import MAX_KEPT, Connection, shared, shared_producer
+from ottla.spark.connection import MAX_KEPT, Connection, shared_connection, shared_producer
 from ottla.testing import Broker
 
 
@@ -24,9 +24,9 @@ def test_a_cluster_is_asked_from_a_thread_that_waits(broker: Broker) -> None:
 
 def test_a_process_keeps_one_connection_for_the_same_settings(broker: Broker) -> None:
     settings = {"bootstrap.servers": broker.bootstrap_servers}
-    first = shared(ConsumerConfig, settings)
-    assert shared(ConsumerConfig, dict(settings)) is first
-    assert shared(ClientConfig, settings) is not first
+    first = shared_connection(ConsumerConfig, settings)
+    assert shared_connection(ConsumerConfig, dict(settings)) is first
+    assert shared_connection(ClientConfig, settings) is not first
     assert first.ask(brokers) == [0]
 
 
@@ -34,13 +34,13 @@ def test_only_so_many_are_kept_and_the_one_used_least_lately_goes(broker: Broker
     def settings(at: int) -> dict[str, str]:
         return {"bootstrap.servers": broker.bootstrap_servers, "client.id": str(at)}
 
-    first, second = (shared(ClientConfig, settings(at)) for at in (0, 1))
+    first, second = (shared_connection(ClientConfig, settings(at)) for at in (0, 1))
     for at in range(2, MAX_KEPT):
-        shared(ClientConfig, settings(at))
-    assert shared(ClientConfig, settings(0)) is first  # used again
-    shared(ClientConfig, settings(MAX_KEPT))
-    assert shared(ClientConfig, settings(0)) is first
-    assert shared(ClientConfig, settings(1)) is not second
+        shared_connection(ClientConfig, settings(at))
+    assert shared_connection(ClientConfig, settings(0)) is first  # used again
+    shared_connection(ClientConfig, settings(MAX_KEPT))
+    assert shared_connection(ClientConfig, settings(0)) is first
+    assert shared_connection(ClientConfig, settings(1)) is not second
 
 
 def test_the_timeouts_a_user_gave_hold_for_every_question() -> None:

@@ -9,7 +9,7 @@ from ottla.config.client import ConsumerConfig
 from ottla.model.clock import SystemClock
 from ottla.model.ids import TopicPartition
 from ottla.spark import options, partition_offsets
-from ottla.spark.connection import Connection, shared
+from ottla.spark.connection import Connection, shared_connection
 from ottla.testing import Broker
 
 TP = TopicPartition("later", 0)
@@ -18,7 +18,7 @@ TP = TopicPartition("later", 0)
 def asked(broker: Broker, **more: str) -> tuple[options.SourceOptions, Connection]:
     given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "later", **more}
     made = options.stream_source(given)
-    return made, shared(ConsumerConfig, made.client)
+    return made, shared_connection(ConsumerConfig, made.client)
 
 
 @pytest.mark.spec("APP-15")

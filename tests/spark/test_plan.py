@@ -14,8 +14,8 @@ from ottla.spark.plan import (
     Span,
     cut,
     fewer_bytes,
-    gathered,
-    limited,
+    gather,
+    limit_offsets,
     spans,
     waits,
 )
@@ -67,33 +67,33 @@ def test_cutting_loses_nothing_repeats_nothing_and_keeps_to_the_limits(
 
 def test_small_spans_are_one_task_and_large_ones_are_not() -> None:
     small, large = whole([3, 4, 5]), whole([1_000, 1_000])
-    assert gathered(small, Cut()) == [tuple(small)]
-    assert gathered(large, Cut()) == [(large[0],), (large[1],)]
-    assert gathered(small, Cut(together=1)) == [(one,) for one in small]
-    assert gathered([], Cut()) == []
+    assert gather(small, Cut()) == [tuple(small)]
+    assert gather(large, Cut()) == [(large[0],), (large[1],)]
+    assert gather(small, Cut(together=1)) == [(one,) for one in small]
+    assert gather([], Cut()) == []
 
 
 def test_spans_stay_apart_where_it_was_said_how_many_tasks_there_are() -> None:
     small = whole([3, 4])
     for how in (Cut(min_partitions=2), Cut(max_records=4)):
-        assert gathered(small, how) == [(one,) for one in small]
+        assert gather(small, how) == [(one,) for one in small]
 
 
 @given(sizes, st.integers(1, 20_000))
 def test_gathering_keeps_every_span_whole_and_in_order(sizes: list[int], least: int) -> None:
-    tasks = gathered(whole(sizes), Cut(together=least))
+    tasks = gather(whole(sizes), Cut(together=least))
     assert [span for task in tasks for span in task] == whole(sizes)
     assert len(tasks) <= max(sum(sizes) // least, 1) or len(tasks) == len(sizes)
 
 
 def test_a_limit_is_shared_out_by_how_much_there_is() -> None:
     start, end = {A: 0, B: 0, C: 5}, {A: 900, B: 100, C: 5}
-    assert limited(start, end, 100) == {A: 90, B: 10, C: 5}
-    assert limited(start, end, 1_000) == end
+    assert limit_offsets(start, end, 100) == {A: 90, B: 10, C: 5}
+    assert limit_offsets(start, end, 1_000) == end
 
 
 def test_a_small_partition_is_not_starved() -> None:
-    assert limited({A: 0, B: 7}, {A: 10_000, B: 8}, 10)[B] == 8
+    assert limit_offsets({A: 0, B: 7}, {A: 10_000, B: 8}, 10)[B] == 8
 
 
 @given(sizes, st.integers(1, 20_000))
@@ -102,7 +102,7 @@ def test_a_limited_batch_gets_on_and_exceeds_its_limit_by_one_a_partition_at_mos
 ) -> None:
     start = {span.partition: span.start for span in whole(sizes)}
     end = {span.partition: span.end for span in whole(sizes)}
-    found = limited(start, end, limit)
+    found = limit_offsets(start, end, limit)
     taken = sum(found[tp] - start[tp] for tp in found)
     assert 0 < taken <= limit + len(sizes)
     assert all(start[tp] <= found[tp] <= end[tp] for tp in found)

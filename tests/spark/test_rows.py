@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition as TP
-from ottla.spark.rows import COLUMNS, HEADERS, SinkColumns, schema, shaped, written
+from ottla.spark.rows import COLUMNS, HEADERS, SinkColumns, schema, shape, written_columns
 
 HEADERS_TYPE = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -64,7 +64,7 @@ def test_decoded_columns_become_exactly_what_spark_expects() -> None:
         }
     )
     into = to_arrow_schema(READ, timezone="UTC")
-    made = shaped(decoded, TP("t", 3), into)
+    made = shape(decoded, TP("t", 3), into)
     assert made.schema.equals(into)
     assert made.to_pylist()[0]["timestamp"].timestamp() == 1.0
     assert [row["partition"] for row in made.to_pylist()] == [3, 3]
@@ -84,18 +84,18 @@ def test_a_sink_finds_its_columns_wherever_they_are() -> None:
             StructField("timestamp", TimestampType()),
         ]
     )
-    assert written(found, None) == SinkColumns(1, 3, 2, 4, 5, 6)
-    assert written(found, "t").topic is None  # the option comes before the column
+    assert written_columns(found, None) == SinkColumns(1, 3, 2, 4, 5, 6)
+    assert written_columns(found, "t").topic is None  # the option comes before the column
 
 
 def test_a_query_without_a_value_cannot_be_written() -> None:
     with pytest.raises(UserError, match="no column named value"):
-        written(StructType([StructField("key", StringType())]), "t")
+        written_columns(StructType([StructField("key", StringType())]), "t")
 
 
 def test_a_query_without_a_topic_needs_the_option() -> None:
     with pytest.raises(UserError, match="topic"):
-        written(StructType([StructField("value", StringType())]), None)
+        written_columns(StructType([StructField("value", StringType())]), None)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_a_column_of_a_wrong_type_is_refused_by_name(
     fields = {"value": StringType(), "topic": StringType(), column: type}
     given = StructType([StructField(name, each) for name, each in fields.items()])
     with pytest.raises(UserError, match=f"column {column} is of type {shown}"):
-        written(given, None)
+        written_columns(given, None)

@@ -20,7 +20,7 @@ from ottla.model.errors import KafkaError
 from ottla.spark import exactly_once, options, rows, sink_steps
 from ottla.spark.commit_decisions import JobEnded, Sink, Superseded
 from ottla.spark.commit_log import StoredCommitLog
-from ottla.spark.connection import shared
+from ottla.spark.connection import shared_connection
 from ottla.spark.exactly_once import NoStepListener
 from ottla.spark.sink_steps import BatchIdentity, TaskIdentity, begin_job, settle
 from ottla.spark.writer import BatchWriter, Work
@@ -132,7 +132,7 @@ def test_a_task_that_outlives_its_failed_job_leaves_nothing_open(
 ) -> None:
     topic = cluster.topic(1)
     given = options.sink({"kafka.bootstrap.servers": cluster.servers, "topic": topic})
-    columns = rows.written(StructType([StructField("value", StringType())]), topic)
+    columns = rows.written_columns(StructType([StructField("value", StringType())]), topic)
     job = begin_job(given)
     writer = BatchWriter(given, columns, job)
     monkeypatch.setattr(sink_steps, "current_task", lambda: TaskIdentity(0, "0", None))
@@ -210,7 +210,7 @@ class Tasks:
         self.cluster = cluster
         self.sink = Sink(query)
         self.options = options.sink({"kafka.bootstrap.servers": cluster.servers})
-        self.connection = shared(ProducerConfig, self.options.client)
+        self.connection = shared_connection(ProducerConfig, self.options.client)
         self.ledger = StoredCommitLog(self.sink, self.connection, self.options.client)
 
     def prepared(self, topic: str, turn: BatchIdentity, value: str, attempt: str = "0") -> Work:

@@ -47,7 +47,7 @@ async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     if ctx.call.version < FIRST_BETWEEN_BROKERS:
         id, producer = _only(request, ctx)
         adding = Adding(id, producer, await _distinct(request.v3_and_below_topics, slices))
-        added = await _started(adding, ctx, slices)
+        added = await _start(adding, ctx, slices)
         del adding  # so that its partitions are freed with the codes
         return _to_a_client(await _by_topic(await added, slices))
     if not acts_as_broker(ctx.peer, ctx.services):
@@ -56,7 +56,7 @@ async def add_partitions_to_txn(request: Request, ctx: Context) -> Fields:
     started: list[tuple[str, DeferredReply[Codes]]] = []
     async for transaction in slices.of(request.transactions):
         adding = await _one_of_several(transaction, slices)
-        started.append((adding.id, await _started(adding, ctx, slices)))
+        started.append((adding.id, await _start(adding, ctx, slices)))
     results = [
         {"transactional_id": id, "topic_results": await _by_topic(await added, slices)}
         async for id, added in slices.of(started)
@@ -82,12 +82,12 @@ def add_at_once(request: Request, ctx: Context, answer: Callable[[Fields], None]
     return True
 
 
-async def _started(adding: Adding, ctx: Context, slices: Slices) -> DeferredReply[Codes]:
+async def _start(adding: Adding, ctx: Context, slices: Slices) -> DeferredReply[Codes]:
     """Start to add or verify, in slices; settled with the result of each partition."""
     added: DeferredReply[Codes] = DeferredReply()
     keys = adding.keys
     if adding.verify_only:
-        added.settle({key: _verified(key, adding, ctx) async for key in slices.of(keys)})
+        added.settle({key: _verify(key, adding, ctx) async for key in slices.of(keys)})
         return added
     bad: dict[TopicPartition, ErrorCode] = {}
     async for part in slices.of(parts_of(keys, AT_ONCE)):
@@ -105,7 +105,7 @@ async def _started(adding: Adding, ctx: Context, slices: Slices) -> DeferredRepl
 def _bad(keys: Sequence[TopicPartition], ctx: Context) -> dict[TopicPartition, ErrorCode]:
     """The partitions that cannot be added, each with its error."""
     image = ctx.services.metadata.image
-    bad = dict.fromkeys(_hidden(keys, ctx), ErrorCode.topic_authorization_failed)
+    bad = dict.fromkeys(_hidden_partitions(keys, ctx), ErrorCode.topic_authorization_failed)
     unknown = [key for key in keys if key not in bad and image.partition(key) is None]
     return bad | dict.fromkeys(unknown, ErrorCode.unknown_topic_or_partition)
 
@@ -132,7 +132,7 @@ def _add(adding: Adding, ctx: Context, done: Callable[[Codes], object]) -> None:
         commit.then(committed)
 
 
-def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition]:
+def _hidden_partitions(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition]:
     """Partitions that a client may not write to; for brokers, the sending broker has checked."""
     if ctx.call.version >= FIRST_BETWEEN_BROKERS:
         return []
@@ -143,7 +143,7 @@ def _hidden(keys: Iterable[TopicPartition], ctx: Context) -> list[TopicPartition
     ]
 
 
-def _verified(key: TopicPartition, adding: Adding, ctx: Context) -> ErrorCode:
+def _verify(key: TopicPartition, adding: Adding, ctx: Context) -> ErrorCode:
     code = ctx.services.txns.verify(adding.id, adding.producer, key)
     if code is ErrorCode.transaction_abortable and ctx.call.version < FIRST_WITH_ABORTABLE:
         return ErrorCode.invalid_txn_state

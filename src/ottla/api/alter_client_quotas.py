@@ -33,7 +33,7 @@ async def alter_client_quotas(request: Request, ctx: Context) -> Fields:
             _check_ip(entity)
             if entity in accepted:
                 raise KafkaError(ErrorCode.invalid_request, "Duplicate client quota entity")
-            accepted[entity] = partial(_changed, _changes(entity, entry.ops))
+            accepted[entity] = partial(_apply, _changes(entity, entry.ops))
         except KafkaError as refusal:
             code, message = refusal.code, refusal.message
         results.append(_result(entry, code, message))
@@ -69,7 +69,7 @@ def _changes(entity: QuotaEntity, ops: KioStruct) -> dict[str, str | None]:
     return changes
 
 
-def _changed(changes: Mapping[str, str | None], settings: Mapping[str, str]) -> Mapping[str, str]:
+def _apply(changes: Mapping[str, str | None], settings: Mapping[str, str]) -> Mapping[str, str]:
     merged = {**settings, **changes}
     return {key: text for key, text in merged.items() if text is not None}
 

@@ -61,14 +61,14 @@ def _items(reply: Fields) -> Iterator[Fields]:
                 yield from _items(item)
 
 
-def _named(items: Iterable[Request] | None) -> Iterator[str]:
+def _item_names(items: Iterable[Request] | None) -> Iterator[str]:
     for item in items or ():
         yield str(getattr(item, "name", None) or getattr(item, "topic_id", ""))
 
 
 def _deleted_topics(request: Request) -> Iterator[str]:
     by_name: bool = request.__version__ < FIRST_WITH_TOPIC_IDS
-    return iter(request.topic_names) if by_name else _named(request.topics)
+    return iter(request.topic_names) if by_name else _item_names(request.topics)
 
 
 def _configs(request: Request) -> Iterator[str]:
@@ -95,23 +95,23 @@ def _quotas(request: Request) -> Iterator[str]:
         yield f"{entity}({','.join(change.key for change in entry.ops[:NAMES_MAX])})"
 
 
-def _moved(request: Request) -> Iterator[str]:
+def _moved_topics(request: Request) -> Iterator[str]:
     return (topic.name for each in request.dirs for topic in each.topics)
 
 
 ADMINISTRATIVE: Final[Mapping[int, Callable[[Request], Iterator[str]]]] = {
-    19: lambda request: _named(request.topics),  # CreateTopics
+    19: lambda request: _item_names(request.topics),  # CreateTopics
     20: _deleted_topics,
-    21: lambda request: _named(request.topics),  # DeleteRecords
+    21: lambda request: _item_names(request.topics),  # DeleteRecords
     30: _created_acls,
     31: _deleted_acls,
     33: _configs,  # AlterConfigs
-    34: _moved,  # AlterReplicaLogDirs
-    37: lambda request: _named(request.topics),  # CreatePartitions
+    34: _moved_topics,  # AlterReplicaLogDirs
+    37: lambda request: _item_names(request.topics),  # CreatePartitions
     42: lambda request: iter(request.groups_names),  # DeleteGroups
     43: lambda request: (each.topic for each in request.topic_partitions or ()),  # ElectLeaders
     44: _configs,  # IncrementalAlterConfigs
-    45: lambda request: _named(request.topics),  # AlterPartitionReassignments
+    45: lambda request: _item_names(request.topics),  # AlterPartitionReassignments
     47: lambda request: iter((request.group_id,)),  # OffsetDelete
     49: _quotas,
 }

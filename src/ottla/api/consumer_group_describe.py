@@ -21,14 +21,15 @@ CONSUMER_MEMBER: Final = 1
 
 async def consumer_group_describe(request: Request, ctx: Context) -> Fields:
     groups = [
-        await _allowed(group_id, request, ctx) async for group_id in in_slices(request.group_ids)
+        await _describe_if_allowed(group_id, request, ctx)
+        async for group_id in in_slices(request.group_ids)
     ]
     return {"throttle_time": 0, "groups": groups}
 
 
-async def _allowed(group_id: str, request: Request, ctx: Context) -> Fields:
+async def _describe_if_allowed(group_id: str, request: Request, ctx: Context) -> Fields:
     if not ctx.allows(Operation.DESCRIBE, Kind.GROUP, group_id):
-        return _refused(group_id, ErrorCode.group_authorization_failed, None)
+        return _refusal_fields(group_id, ErrorCode.group_authorization_failed, None)
     described = await _describe(group_id, ctx)
     if not request.include_authorized_operations or described["error_code"]:
         return described
@@ -39,11 +40,11 @@ async def _describe(group_id: str, ctx: Context) -> Fields:
     try:
         group = await ctx.services.groups.consumer.describe(group_id)
     except KafkaError as refusal:
-        return _refused(group_id, refusal.code, refusal.message)
+        return _refusal_fields(group_id, refusal.code, refusal.message)
     image = ctx.services.metadata.image
     if not _may_see(group.members, image, ctx):
         code = ErrorCode.topic_authorization_failed
-        return _refused(
+        return _refusal_fields(
             group_id, code, f"Group {group_id} reads topics that you are not allowed to describe."
         )
     return {
@@ -97,7 +98,7 @@ def _assignment(parts: Parts, image: Image) -> Fields:
     }
 
 
-def _refused(group_id: str, code: ErrorCode, message: str | None) -> Fields:
+def _refusal_fields(group_id: str, code: ErrorCode, message: str | None) -> Fields:
     return {
         "error_code": code,
         "error_message": message,
@@ -112,7 +113,7 @@ def _refused(group_id: str, code: ErrorCode, message: str | None) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, message: str | None) -> Fields:
-    groups = [_refused(group_id, code, message) for group_id in request.group_ids]
+    groups = [_refusal_fields(group_id, code, message) for group_id in request.group_ids]
     return {"throttle_time": 0, "groups": groups}
 
 

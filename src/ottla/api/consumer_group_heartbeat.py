@@ -29,7 +29,7 @@ async def consumer_group_heartbeat(request: Request, ctx: Context) -> Fields:
     async for name in slices.of(request.subscribed_topic_names or ()):
         ctx.require(Operation.DESCRIBE, Kind.TOPIC, name)
     sees = _sees(ctx) if ctx.services.authorizer.in_force else None
-    owned = await _owned(request.topic_partitions, slices)
+    owned = await _owned_partitions(request.topic_partitions, slices)
     heartbeat = HeartbeatRequest(
         request.member_id,
         request.member_epoch,
@@ -66,7 +66,7 @@ def _sees(ctx: Context) -> Callable[[str], bool]:
     return lambda name: ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=False)
 
 
-async def _owned(
+async def _owned_partitions(
     topics: Iterable[KioStruct] | None, slices: Slices
 ) -> set[TopicIdPartition] | None:
     if topics is None:

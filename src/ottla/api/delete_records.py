@@ -33,7 +33,7 @@ async def delete_records(request: Request, ctx: Context) -> Fields:
     topics = [
         await _topic(topic, deletions, slices)
         if topic.name in allowed
-        else _refused(topic, ErrorCode.topic_authorization_failed)
+        else _refusal_fields(topic, ErrorCode.topic_authorization_failed)
         for topic in request.topics
     ]
     return {"throttle_time": 0, "topics": topics}
@@ -55,7 +55,7 @@ async def _topic(topic: KioStruct, deletions: Iterator[Deletion], slices: Slices
     }
 
 
-def _refused(topic: KioStruct, code: ErrorCode) -> Fields:
+def _refusal_fields(topic: KioStruct, code: ErrorCode) -> Fields:
     return {
         "name": topic.name,
         "partitions": [
@@ -66,7 +66,10 @@ def _refused(topic: KioStruct, code: ErrorCode) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    return {"throttle_time": 0, "topics": [_refused(topic, code) for topic in request.topics]}
+    return {
+        "throttle_time": 0,
+        "topics": [_refusal_fields(topic, code) for topic in request.topics],
+    }
 
 
 API = Api(KEY, "DeleteRecords", range(0, 3), delete_records, refuse)

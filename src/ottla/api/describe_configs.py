@@ -40,13 +40,13 @@ SLICE: Final = 10
 
 async def describe_configs(request: Request, ctx: Context) -> Fields:
     results = [  # encoded one by one: each has dozens of settings
-        wire.encode_part(ctx.call, "results", _described(item, request, ctx))
+        wire.encode_part(ctx.call, "results", _describe(item, request, ctx))
         async for item in in_slices(request.resources, SLICE)
     ]
     return {"throttle_time": 0, "results": results}
 
 
-def _described(item: KioStruct, request: Request, ctx: Context) -> Fields:
+def _describe(item: KioStruct, request: Request, ctx: Context) -> Fields:
     resource = Resource(item.resource_type, item.resource_name)
     try:
         require(ctx, Operation.DESCRIBE_CONFIGS, resource)

@@ -28,7 +28,7 @@ async def describe_delegation_token(request: Request, ctx: Context) -> Fields:
     found = []
     async for token in in_slices(list(tokens.all.values()), SLICE):
         if _is_asked_for(token, owners) and _may_see(ctx, token):
-            found.append(_described(tokens, token))
+            found.append(_token_fields(tokens, token))
     return {"error_code": ErrorCode.none, "tokens": found, "throttle_time": 0}
 
 
@@ -45,7 +45,7 @@ def _may_see(ctx: Context, token: Token) -> bool:
     )
 
 
-def _described(tokens: DelegationTokens, token: Token) -> Fields:
+def _token_fields(tokens: DelegationTokens, token: Token) -> Fields:
     return {
         **principal_fields(token.owner),
         **principal_fields(token.requester, "token_requester_"),

@@ -21,12 +21,13 @@ FIRST_WITH_NOT_FOUND: Final = 6
 
 async def describe_groups(request: Request, ctx: Context) -> Fields:
     groups = [
-        await _allowed(group_id, request, ctx) async for group_id in in_slices(request.groups)
+        await _describe_if_allowed(group_id, request, ctx)
+        async for group_id in in_slices(request.groups)
     ]
     return {"throttle_time": 0, "groups": groups}
 
 
-async def _allowed(group_id: str, request: Request, ctx: Context) -> Fields:
+async def _describe_if_allowed(group_id: str, request: Request, ctx: Context) -> Fields:
     if not ctx.allows(Operation.DESCRIBE, Kind.GROUP, group_id):
         return _fields(GroupSummary(group_id, ""), ErrorCode.group_authorization_failed)
     described = await _describe(group_id, ctx)

@@ -23,7 +23,7 @@ async def describe_producers(request: Request, ctx: Context) -> Fields:
         partitions = [
             _partition(ctx, TopicPartition(topic.name, index))
             if allowed
-            else _refused(index, ErrorCode.topic_authorization_failed)
+            else _refusal_fields(index, ErrorCode.topic_authorization_failed)
             async for index in slices.of(topic.partition_indexes)
         ]
         topics.append({"name": topic.name, "partitions": partitions})
@@ -38,7 +38,7 @@ def _partition(ctx: Context, key: TopicPartition) -> Fields:
         partition = ctx.services.replicas.hosted.get(key)
         partition.require_leadership()
     except KafkaError as refusal:
-        return _refused(key.partition, refusal.code, refusal.message)
+        return _refusal_fields(key.partition, refusal.code, refusal.message)
     return {
         "partition_index": key.partition,
         "error_code": ErrorCode.none,
@@ -59,7 +59,7 @@ def _producer(state: ProducerState) -> Fields:
     }
 
 
-def _refused(index: int, code: ErrorCode, message: str | None = None) -> Fields:
+def _refusal_fields(index: int, code: ErrorCode, message: str | None = None) -> Fields:
     return {
         "partition_index": index,
         "error_code": code,
@@ -72,7 +72,7 @@ def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
     topics = [
         {
             "name": topic.name,
-            "partitions": [_refused(index, code) for index in topic.partition_indexes],
+            "partitions": [_refusal_fields(index, code) for index in topic.partition_indexes],
         }
         for topic in request.topics
     ]

@@ -23,7 +23,7 @@ async def _describe(id: str, ctx: Context) -> Fields:
         ctx.require(Operation.DESCRIBE, Kind.TRANSACTIONAL_ID, id)
         return _state(await ctx.services.txns.describe(id), ctx)
     except KafkaError as refusal:
-        return _refused(id, refusal.code)
+        return _refusal_fields(id, refusal.code)
 
 
 def _state(txn: Transaction, ctx: Context) -> Fields:
@@ -47,7 +47,7 @@ def _state(txn: Transaction, ctx: Context) -> Fields:
     }
 
 
-def _refused(id: str, code: ErrorCode) -> Fields:
+def _refusal_fields(id: str, code: ErrorCode) -> Fields:
     return {
         "error_code": code,
         "transactional_id": id,
@@ -61,7 +61,7 @@ def _refused(id: str, code: ErrorCode) -> Fields:
 
 
 def refuse(request: Request, code: ErrorCode, _: str | None) -> Fields:
-    states = [_refused(id, code) for id in request.transactional_ids]
+    states = [_refusal_fields(id, code) for id in request.transactional_ids]
     return {"throttle_time": 0, "transaction_states": states}
 
 

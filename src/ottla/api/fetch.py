@@ -257,7 +257,7 @@ def _reply_bytes(fetched: Iterable[PartitionFetchResult], *, in_session: bool) -
 def _refuse_follower(call: Call, slot: RequestSlot, partitions: Iterable[PartitionFetch]) -> None:
     """Before a session is created: sessions of followers may evict those of consumers."""
     refused = [
-        _refused(partition, ErrorCode.topic_authorization_failed) for partition in partitions
+        _refusal(partition, ErrorCode.topic_authorization_failed) for partition in partitions
     ]
     topics = _topics(refused, call.version >= FIRST_BY_ID)
     slot.reply(_parts(fetch_reply(call, 0, ErrorCode.none, NO_SESSION, topics)))
@@ -276,7 +276,7 @@ def _split_by_access(
     refused: list[PartitionFetchResult] = []
     for partition in partitions:
         if partition.key.topic is UNKNOWN_TOPIC and not partition.resolve_name(names):
-            refused.append(_refused(partition, ErrorCode.unknown_topic_id))
+            refused.append(_refusal(partition, ErrorCode.unknown_topic_id))
             continue
         topic = partition.key.topic
         if topic not in allowed:
@@ -284,11 +284,11 @@ def _split_by_access(
         if allowed[topic]:
             good.append(partition)
         else:
-            refused.append(_refused(partition, ErrorCode.topic_authorization_failed))
+            refused.append(_refusal(partition, ErrorCode.topic_authorization_failed))
     return good, refused
 
 
-def _refused(partition: PartitionFetch, code: ErrorCode) -> PartitionFetchResult:
+def _refusal(partition: PartitionFetch, code: ErrorCode) -> PartitionFetchResult:
     return PartitionFetchResult(
         partition, FetchedPartition(partition.key.partition, code, aborted=()), 0
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
-from ottla.coordinator.regular_expressions import compile_pattern
+from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
 from ottla.delay.slices import in_slices
 from ottla.model.clock import WallMs
@@ -22,7 +22,7 @@ LABELS: Final = frozenset(state.label for state in TxnState)
 async def list_transactions(request: Request, ctx: Context) -> Fields:
     now_ms = ctx.services.broker.clock.wall_ms()
     id_pattern = request.transactional_id_pattern
-    matches = compile_pattern(id_pattern) if id_pattern else None
+    matches = compiled(id_pattern) if id_pattern else None
     states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
     transactions = [
         {

@@ -137,7 +137,7 @@ class Login:
             return False
         self._steps += 1
         if self._steps > STEPS_MAX:
-            on_done(self._failed(LoginFailed("Authentication failed: too many messages")))
+            on_done(self._fail(LoginFailed("Authentication failed: too many messages")))
         elif not exchange.blocks:
             on_done(self._outcome(lambda: exchange.evaluate(token)))
         else:
@@ -237,7 +237,7 @@ class Login:
             step = evaluate()
             self._check_user(step)
         except LoginFailed as failure:
-            return self._failed(failure)
+            return self._fail(failure)
         except Disconnect as error:
             self._exchange = None
             return error
@@ -249,7 +249,7 @@ class Login:
             "session_lifetime": lifetime_ms,
         }
 
-    def _failed(self, failure: LoginFailed) -> LoginFailed:
+    def _fail(self, failure: LoginFailed) -> LoginFailed:
         self._exchange = None
         self._record_failure(failure)
         return failure

@@ -45,7 +45,7 @@ async def _group(group: KioStruct, request: Request, ctx: Context) -> Fields:
         names = None if group.topics is None else await _names(group.topics, ctx, slices)
         offsets_by_topic = await _fetch_offsets(group, names, request, ctx)
     except KafkaError as refusal:
-        return _refused(group, refusal.code, ctx)
+        return _refusal_fields(group, refusal.code, ctx)
     if group.topics is None:
         topics = [
             await _topic(image, name, offsets, slices)
@@ -150,7 +150,7 @@ def _partition(index: int, result: Committed | ErrorCode | None) -> Fields:
     }
 
 
-def _refused(group: KioStruct, code: ErrorCode, ctx: Context) -> Fields:
+def _refusal_fields(group: KioStruct, code: ErrorCode, ctx: Context) -> Fields:
     """One error for the group; in versions without that, one error for each partition."""
     topics = []
     if ctx.call.version < FIRST_WITH_GROUP_ERROR:

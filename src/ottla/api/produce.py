@@ -65,7 +65,7 @@ def produce(call: Call, frame: memoryview, slot: RequestSlot, services: Services
     sets = _sets(topics, acks, services)
     if services.authorizer.in_force:
         may_transact = _may_transact(sets, request, peer, services.authorizer)
-        sets = _allowed(sets, peer, services.authorizer, may_transact=may_transact)
+        sets = _check_allowed(sets, peer, services.authorizer, may_transact=may_transact)
     services.replicas.appends.append(sets, _terms(call, request), answer)
 
 
@@ -104,7 +104,7 @@ async def produce_many(
     for position, part in enumerate(batches):
         await asyncio.sleep(0)
         if guarded:
-            part = _allowed(part, peer, authorizer, may_transact=may_transact)
+            part = _check_allowed(part, peer, authorizer, may_transact=may_transact)
         services.replicas.appends.append(part, terms, partial(done, position))
 
 
@@ -172,7 +172,7 @@ def _sets(
     return sets
 
 
-def _allowed(
+def _check_allowed(
     sets: Sequence[PartitionAppend], peer: Peer, authorizer: Authorizer, *, may_transact: bool
 ) -> list[PartitionAppend]:
     """The same, with an error for partitions that the peer may not write to."""

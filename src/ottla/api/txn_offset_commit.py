@@ -41,7 +41,7 @@ LAST_BY_LOADING: Final = 1
 
 
 async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
-    codes = await _checked(request, ctx)
+    codes = await _known_errors(request, ctx)
     slices = Slices()
     offsets = [
         OffsetToCommit(
@@ -76,7 +76,7 @@ async def txn_offset_commit(request: Request, ctx: Context) -> Fields:
     return {"throttle_time": 0, "topics": topics}
 
 
-async def _checked(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]:
+async def _known_errors(request: Request, ctx: Context) -> dict[tuple[str, int], ErrorCode]:
     """The errors that are known before anything is committed, for each partition."""
     image = ctx.services.metadata.image
     codes = {}

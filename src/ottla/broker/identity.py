@@ -63,7 +63,7 @@ async def identify(
     broker_id = default if stored.broker_id is None else stored.broker_id
     if broker_id is None:
         broker_id = await generate_broker_id(store, config.reserved_broker_max_id)
-    remembered = await _remembered(store, broker_id)
+    remembered = await _remembered_directories(store, broker_id)
     missing = missing_directories(remembered, _present(directories))
     unreadable = len(directories.all) - len(directories.online)
     lost = len(missing) > unreadable  # else they are absent because their disk cannot be read now
@@ -108,7 +108,7 @@ def _check_missing_store(
     log.warning("%s; starting without its topics because of %s", problem, ACCEPT_MISSING)
 
 
-async def _remembered(store: Store, broker_id: BrokerId) -> Mapping[UUID, str]:
+async def _remembered_directories(store: Store, broker_id: BrokerId) -> Mapping[UUID, str]:
     node = await store.get(paths.log_dirs(broker_id))
     return {} if node is None else LogDirsNode.decode(node.data).paths
 

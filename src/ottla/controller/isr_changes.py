@@ -62,7 +62,7 @@ def _propose(
     deleting = draft.state.deletions.get(tp.topic)  # before it starts, a reassignment may end
     if partition is None or now is None or (deleting is not None and deleting.started):
         return E.unknown_topic_or_partition
-    refusal = _fenced(now, sender, proposal)
+    refusal = _check_fenced(now, sender, proposal)
     if refusal is not None:
         return refusal
     isr = tuple(member.broker for member in proposal.isr)
@@ -81,7 +81,7 @@ def _propose(
     return accepted
 
 
-def _fenced(now: Leadership, sender: BrokerId, proposal: IsrProposal) -> ErrorCode | None:
+def _check_fenced(now: Leadership, sender: BrokerId, proposal: IsrProposal) -> ErrorCode | None:
     """A leader that knows more than this controller has heard from a newer one."""
     if proposal.leader_epoch > now.leader_epoch or proposal.version > now.version:
         return E.not_controller

@@ -86,11 +86,11 @@ class RequestBatch:
         if brokers_first := sorted(self._live_brokers_first & live):
             yield UpdateMetadata(tuple(brokers_first), ())
         for broker in sorted(self._led.keys() & live):
-            if led := tuple(_led(state, broker, self._led[broker])):
+            if led := tuple(_led_partitions(state, broker, self._led[broker])):
                 yield LeaderAndIsr(broker, led, broker in self._full)
         yield from self._metadata(state)
         for broker in sorted(self._stopped.keys() & live):
-            if replicas := tuple(_stopped(state, self._stopped[broker])):
+            if replicas := tuple(_stopped_replicas(state, self._stopped[broker])):
                 yield StopReplica(broker, replicas)
 
     def _metadata(self, state: ControllerState) -> Iterator[UpdateMetadata]:
@@ -115,7 +115,7 @@ def published(
     return PublishedPartition(tp, topic.id, partition, offline, deleted)
 
 
-def _led(
+def _led_partitions(
     state: ControllerState, broker: BrokerId, led: Mapping[TopicPartition, bool]
 ) -> Iterator[PartitionLeadership]:
     for tp, is_new in led.items():
@@ -125,7 +125,7 @@ def _led(
             yield PartitionLeadership(tp, topic.id, partition, is_new)
 
 
-def _stopped(
+def _stopped_replicas(
     state: ControllerState, stopped: Mapping[TopicPartition, bool]
 ) -> Iterator[StoppedReplica]:
     for tp, delete in stopped.items():

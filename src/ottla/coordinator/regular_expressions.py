@@ -18,7 +18,7 @@ MEMORY_BYTES: Final = 1 << 20
 """For one compiled expression."""
 
 
-def compile_pattern(pattern: str) -> re2.Pattern:
+def compiled(pattern: str) -> re2.Pattern:
     """The compiled pattern; INVALID_REGULAR_EXPRESSION with the reason if it is invalid."""
     import re2
 

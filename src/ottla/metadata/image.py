@@ -142,7 +142,7 @@ class Image(NamedTuple):
         )
         if not update.partitions:
             return image, []
-        topics, deleted = _changed(self.topics, update)
+        topics, deleted = _changed_topics(self.topics, update)
         return image._replace(topics=topics, names=self._names(topics, update)), deleted
 
     def without_topics(self, dropped: Set[str]) -> tuple[Image, list[TopicPartition]]:
@@ -170,7 +170,7 @@ class Image(NamedTuple):
         return names
 
 
-def _changed(
+def _changed_topics(
     before: Mapping[str, TopicMetadata], update: Update
 ) -> tuple[dict[str, TopicMetadata], list[TopicPartition]]:
     topics = dict(before)

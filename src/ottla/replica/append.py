@@ -260,7 +260,7 @@ class Appender:
 
         verifier.admit(options.txn, key, header.producer_id, header.producer_epoch, done)
         if verdict is None:
-            waiting, analysis = True, _copied(analysis)
+            waiting, analysis = True, _copy(analysis)
             self._awaiting_verification[queue_key] = deque()
             return True
         if verdict is not GOOD:
@@ -309,7 +309,7 @@ class Appender:
         self, work: _ProduceRequest, index: int, partition: HostedPartition, analysis: Analysis
     ) -> None:
         partition.rewriting = deque()
-        copied = _copied(analysis)
+        copied = _copy(analysis)
         thread_pool = self._hosted.environment.thread_pool
         rewritten = thread_pool.run(
             rewrite, copied, partition.log.config, self._clock.wall_ms(), partition.key
@@ -373,7 +373,7 @@ class Appender:
         self._hosted.waiting.produce.try_complete_else_watch(delayed, keys)
 
 
-def _copied(analysis: Analysis) -> Analysis:
+def _copy(analysis: Analysis) -> Analysis:
     """The same analysis over a copy, because the receive buffer will be reused."""
     return analysis._replace(content=memoryview(bytes(analysis.content)))
 

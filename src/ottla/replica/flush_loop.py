@@ -195,7 +195,7 @@ class FlushLoop:
         partition.flushing = False
         self._files -= flush.files
         if error is None:
-            error = self._removed(partition)
+            error = self._removed_error(partition)
         if error is None:
             partition.log.flush_done(flush)
         if self._waiters:
@@ -217,7 +217,7 @@ class FlushLoop:
         done = self._thread_pool.run(sync_all, [flush])
         done.add_done_callback(lambda done: self._on_job_done([(partition, flush)], done))
 
-    def _removed(self, partition: HostedPartition) -> OSError | None:
+    def _removed_error(self, partition: HostedPartition) -> OSError | None:
         """The error if the flushed file was removed meanwhile: one fstat for each flush."""
         if self._hosted.find(partition.key) is not partition:
             return None  # deleted, and its files may be gone

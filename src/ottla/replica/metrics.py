@@ -18,7 +18,10 @@ def register_gauges(registry: Registry, services: ReplicaServices) -> None:
             "Partitions hosted by this broker.",
             lambda: len(hosted),
         ),
-        "replicamanager_leader_count": ("Partitions led by this broker.", lambda: _led(hosted)),
+        "replicamanager_leader_count": (
+            "Partitions led by this broker.",
+            lambda: _led_count(hosted),
+        ),
         "replicamanager_under_replicated_partitions": (
             "Partitions led here with fewer in-sync replicas than assigned replicas.",
             lambda: _under_replicated(hosted),
@@ -107,7 +110,7 @@ def _by_partition(hosted: HostedPartitions, read: Callable[[Log], int]) -> Serie
     return rows
 
 
-def _led(hosted: HostedPartitions) -> int:
+def _led_count(hosted: HostedPartitions) -> int:
     return sum(partition.leadership is not None for partition in hosted)
 
 

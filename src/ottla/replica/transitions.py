@@ -216,7 +216,7 @@ class Transitions:
         try:
             directory = self.open_log(state)
         except (OSError, KafkaError) as error:
-            return self._failed("open the log", state, error)
+            return self._fail("open the log", state, error)
         if directory is None:
             return ErrorCode.kafka_storage_error
         if pending is not None:
@@ -249,7 +249,7 @@ class Transitions:
         self.retries.add(work.key, work, self._hosted.environment.clock.mono_ms())
         self.has_retries.set()
 
-    def _failed(self, action: str, work: PendingWork, error: Exception) -> ErrorCode:
+    def _fail(self, action: str, work: PendingWork, error: Exception) -> ErrorCode:
         """Mark the replica offline, for now or for good."""
         if isinstance(error, OutOfResources):
             level = logging.INFO if len(self.retries) else logging.WARNING  # one for all of them
@@ -278,7 +278,7 @@ class Transitions:
                 return self._refresh(partition, state.assigned)
             self._change_role(partition, state.assigned)
         except (OSError, KafkaError) as error:
-            return self._failed("open the log", state, error)
+            return self._fail("open the log", state, error)
         return ErrorCode.none
 
     def _change_role(self, partition: HostedPartition, assigned: LeaderAssignment) -> None:
@@ -423,7 +423,7 @@ class Transitions:
                 await self._hosted.environment.thread_pool.run(directory.sync)
             except OutOfResources as error:
                 for key in lost:
-                    codes[key] = self._failed("sync the directory", work[key], error)
+                    codes[key] = self._fail("sync the directory", work[key], error)
             except OSError as error:
                 log.error(
                     "cannot sync log directory %s: %s; marking it offline", directory.path, error
@@ -452,7 +452,7 @@ class Transitions:
         try:
             touched[stop.key] = self.delete_log(stop)
         except OSError as error:
-            return self._failed("delete the log", stop, error)
+            return self._fail("delete the log", stop, error)
         if self.retries.remove(stop.key) is not None:  # it may have been renamed, and not synced
             touched[stop.key] = self._directories.online
         return ErrorCode.none

@@ -61,7 +61,7 @@ class PasswordEncoder(NamedTuple):
             raise CannotDecode("it is encrypted: set password.encoder.secret as in Apache Kafka")
         for secret in self.secrets:
             try:
-                return _decrypted(secret, fields)
+                return _decrypt_text(secret, fields)
             except (KeyError, ValueError) as error:
                 if isinstance(error, CannotDecode):
                     raise
@@ -94,7 +94,7 @@ def is_encoded(text: str) -> bool:
     return _MARK in text and "initializationVector:" in text
 
 
-def _decrypted(secret: str, fields: Mapping[str, str]) -> str:
+def _decrypt_text(secret: str, fields: Mapping[str, str]) -> str:
     digest, cipher = fields["keyFactoryAlgorithm"], fields["cipherAlgorithm"]
     iterations, bits = int(fields["iterations"]), int(fields["keyLength"])
     if digest not in _DIGESTS or cipher not in (CBC, GCM) or bits not in (128, 192, 256):

@@ -74,7 +74,7 @@ class ConfigStore:
 
     async def load_topics(self, names: Iterable[str]) -> None:
         """Apply the stored settings of these topics; called before a replica is created."""
-        for name, overrides in (await self._read_stored(names, paths.topic_config)).items():
+        for name, overrides in (await self._stored(names, paths.topic_config)).items():
             if overrides != self._config.topic_overrides(name):
                 self._config.set_topic(name, overrides)
 
@@ -96,7 +96,7 @@ class ConfigStore:
 
         def change_encoded(stored: Overrides) -> Overrides:
             # What cannot be decoded is kept as it is.
-            return self._encode(change({**stored, **self._decode(stored)}))
+            return self._encoded(change({**stored, **self._decoded(stored)}))
 
         await self._change(paths.broker_config(broker_id), f"brokers/{entity}", change_encoded)
         await self._load_brokers()
@@ -151,14 +151,14 @@ class ConfigStore:
         self.credentials.secret = node.data
 
     async def _load_users(self, names: Iterable[str]) -> None:
-        for name, overrides in (await self._read_stored(names, paths.user_config)).items():
+        for name, overrides in (await self._stored(names, paths.user_config)).items():
             self.credentials.set_user(name, overrides)
 
     async def _load_groups(self, names: Iterable[str]) -> None:
-        for name, overrides in (await self._read_stored(names, paths.group_config)).items():
+        for name, overrides in (await self._stored(names, paths.group_config)).items():
             self._config.set_group(name, overrides)
 
-    async def _read_stored(
+    async def _stored(
         self, names: Iterable[str], path: Callable[[str], str]
     ) -> dict[str, Overrides]:
         names = list(names)
@@ -168,14 +168,14 @@ class ConfigStore:
     async def _load_brokers(self) -> None:
         cluster_path, broker_path = paths.broker_config(None), paths.broker_config(self._broker_id)
         cluster_node, broker_node = await self._store.get_many([cluster_path, broker_path])
-        cluster = self._decode(_overrides(cluster_path, cluster_node))
+        cluster = self._decoded(_overrides(cluster_path, cluster_node))
         if cluster != self._config.cluster:
             self._config.set_cluster(cluster)
-        broker = self._decode(_overrides(broker_path, broker_node))
+        broker = self._decoded(_overrides(broker_path, broker_node))
         if broker != self._config.broker:
             self._config.set_broker(broker)
 
-    def _decode(self, stored: Overrides) -> Overrides:
+    def _decoded(self, stored: Overrides) -> Overrides:
         """Without the passwords that cannot be decoded."""
         decoded = dict(stored)
         for name, text in stored.items():
@@ -190,7 +190,7 @@ class ConfigStore:
                 del decoded[name]
         return decoded
 
-    def _encode(self, overrides: Overrides) -> Overrides:
+    def _encoded(self, overrides: Overrides) -> Overrides:
         passwords = self.passwords
         if passwords is None:
             return overrides

@@ -56,7 +56,7 @@ class QuotaStore:
     async def _load(self, entities: Collection[QuotaEntity]) -> None:
         if not entities:
             return
-        stored = await self._read_stored(entities)
+        stored = await self._stored(entities)
         retained = {
             entity: quotas
             for entity, quotas in self._quotas.quotas.items()
@@ -95,7 +95,7 @@ class QuotaStore:
     async def _children(self, path: str) -> list[str]:
         return [] if await self._store.get(path) is None else await self._store.children(path)
 
-    async def _read_stored(
+    async def _stored(
         self, entities: Iterable[QuotaEntity]
     ) -> dict[QuotaEntity, Mapping[str, float]]:
         quotas: dict[QuotaEntity, Mapping[str, float]] = {}

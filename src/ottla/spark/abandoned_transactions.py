@@ -29,7 +29,7 @@ class Ended(NamedTuple):
     aborted: tuple[str, ...]
 
 
-def ended(config: ClientConfig, query: str) -> Ended:
+def end(config: ClientConfig, query: str) -> Ended:
     """As `end_query`, for a program without an event loop."""
     with Connection(config) as connection:
         client = {"bootstrap.servers": ",".join(config.bootstrap_servers)}

@@ -15,7 +15,7 @@ from ottla.client.admin.session import Session
 from ottla.config.client import ConsumerConfig
 from ottla.model.errors import UserError
 from ottla.spark import partition_offsets, plan, reader
-from ottla.spark.connection import shared
+from ottla.spark.connection import shared_connection
 from ottla.spark.filters import Bounds, bounds
 from ottla.spark.offsets import AtOffsets
 from ottla.spark.options import SourceOptions
@@ -45,7 +45,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with as_user_errors():
-            connection = shared(ConsumerConfig, self._options.client)
+            connection = shared_connection(ConsumerConfig, self._options.client)
             spans = connection.ask(self._spans)
         wanted = (self._bounds.restrict(span) for span in spans)
         return [Part(each) for each in wanted if each is not None]

@@ -200,7 +200,7 @@ def is_awaited(entry: Entry | None, run: str, batch: int, prepared: PreparedTran
     return not entry.is_decided(batch) or prepared in entry.transactions
 
 
-def owed(entry: Entry) -> tuple[PreparedTransaction, ...]:
+def owed_commits(entry: Entry) -> tuple[PreparedTransaction, ...]:
     """What must be committed before the entry may be written over: a predecessor's decision.
 
     A run's own is carried through before its batch ends.
@@ -208,7 +208,7 @@ def owed(entry: Entry) -> tuple[PreparedTransaction, ...]:
     return () if entry.has_decided else entry.transactions
 
 
-def abandoned(sink: Sink, entry: Entry, open_ids: Sequence[str], *, own: bool) -> list[str]:
+def abandoned_ids(sink: Sink, entry: Entry, open_ids: Sequence[str], *, own: bool) -> list[str]:
     """Of the transactions that are open after the decided ones have ended, those of no future.
 
     `own` counts those of this run as well: once its batch is decided, not before. A name on the
@@ -218,7 +218,7 @@ def abandoned(sink: Sink, entry: Entry, open_ids: Sequence[str], *, own: bool) -
     return [id for id in open_ids if (epoch := sink.run_epoch(id)) is not None and epoch <= newest]
 
 
-def orphaned(entry: Entry, prepared: Iterable[PreparedTransaction]) -> list[str]:
+def orphaned_ids(entry: Entry, prepared: Iterable[PreparedTransaction]) -> list[str]:
     """Of what a run had prepared when another took over, what nobody will ever decide.
 
     What is on the list has been decided, and is for whoever holds the ledger to end.

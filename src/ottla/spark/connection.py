@@ -95,7 +95,7 @@ def shared_producer(settings: Mapping[str, str]) -> Iterator[Producer]:
 _kept: dict[tuple[type[ClientConfig], tuple[tuple[str, str], ...]], Connection] = {}
 
 
-def shared(kind: type[ClientConfig], settings: Mapping[str, str]) -> Connection:
+def shared_connection(kind: type[ClientConfig], settings: Mapping[str, str]) -> Connection:
     """This process's connection for these settings."""
     key = (kind, tuple(sorted(settings.items())))
     connection = _kept.pop(key, None)

@@ -32,12 +32,12 @@ from ottla.spark.commit_decisions import (
     JobEnded,
     Sink,
     Superseded,
-    abandoned,
+    abandoned_ids,
     check_turn,
     decided,
     is_awaited,
-    orphaned,
-    owed,
+    orphaned_ids,
+    owed_commits,
     taken_over,
 )
 
@@ -112,11 +112,13 @@ async def decide(
     watch: StepListener,
 ) -> None:
     """Commit a batch: all of it, now or by a later run."""
-    entry = await _decided(ledger, run, batch, prepared, watch)
+    entry = await _decide(ledger, run, batch, prepared, watch)
     watch.reached(Step.DECIDED)
     await ledger.commit(entry.transactions)
     watch.reached(Step.ENDED)
-    await ledger.abort(abandoned(ledger.sink, entry, await ledger.open_transactions(), own=True))
+    await ledger.abort(
+        abandoned_ids(ledger.sink, entry, await ledger.open_transactions(), own=True)
+    )
     watch.reached(Step.CLEANED)
 
 
@@ -136,7 +138,7 @@ async def decide_job(
         with suppress(Fenced):  # an operator ends what has ended, and has the entry now
             await held.write(None)
 
-    await _decided(ledger, job, batch, prepared, NoStepListener(), then=finish)
+    await _decide(ledger, job, batch, prepared, NoStepListener(), then=finish)
 
 
 async def give_up(
@@ -159,7 +161,7 @@ async def give_up(
             await _put_in_order(ledger, new_entry, own=True)
             return
     if entry is not None:
-        await ledger.abort(orphaned(entry, prepared))
+        await ledger.abort(orphaned_ids(entry, prepared))
 
 
 async def end(ledger: CommitLog) -> Entry | None:
@@ -220,7 +222,7 @@ async def _write_takeover(
     )
 
 
-async def _decided(
+async def _decide(
     ledger: CommitLog,
     run: str,
     batch: int,
@@ -241,7 +243,7 @@ async def _decided(
                 check_turn(ledger.sink, held_log.entry, run, batch)
                 new_entry = decided(ledger.sink, held_log.entry, batch, prepared)
                 if new_entry is not held_log.entry:
-                    await ledger.commit(owed(held_log.entry))
+                    await ledger.commit(owed_commits(held_log.entry))
                     await held_log.write(new_entry)
                 if then is not None:
                     await then(held_log, new_entry)
@@ -255,4 +257,4 @@ async def _decided(
 
 async def _put_in_order(ledger: CommitLog, entry: Entry, *, own: bool) -> None:
     await ledger.commit(entry.transactions)
-    await ledger.abort(abandoned(ledger.sink, entry, await ledger.open_transactions(), own=own))
+    await ledger.abort(abandoned_ids(ledger.sink, entry, await ledger.open_transactions(), own=own))

@@ -61,11 +61,11 @@ def bounds(filters: Iterable[Filter]) -> Bounds:
     """What all these conditions together leave."""
     current = Bounds()
     for condition in filters:
-        current = _narrowed(current, condition)
+        current = _narrow(current, condition)
     return current
 
 
-def _narrowed(current: Bounds, condition: Filter) -> Bounds:
+def _narrow(current: Bounds, condition: Filter) -> Bounds:
     from pyspark.sql import datasource as spark
 
     column: tuple[str, ...] = getattr(condition, "attribute", ())

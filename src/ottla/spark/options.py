@@ -244,7 +244,7 @@ def _as_option(build: Callable[[], object]) -> None:
 
 
 def _subscription(parsed: ParsedOptions) -> Subscription:
-    ways = {"subscribe": _topics, "subscribePattern": _pattern, "assign": _assigned}
+    ways = {"subscribe": _topics, "subscribePattern": _pattern, "assign": _assigned_partitions}
     named = [name for name in ways if parsed.text(name) is not None]
     if len(named) != 1:
         present = " and ".join(named) if named else "none of them"
@@ -271,7 +271,7 @@ def _pattern(name: str, text: str) -> Subscription:
     return Subscription(pattern=text)
 
 
-def _assigned(name: str, text: str) -> Subscription:
+def _assigned_partitions(name: str, text: str) -> Subscription:
     return Subscription(partitions=parse_partitions(name, text))
 
 

@@ -72,7 +72,7 @@ def cut(whole: Sequence[Span], how: Cut) -> list[Span]:
     return _shared_out(pieces, how.min_partitions)
 
 
-def gathered(pieces: Sequence[Span], how: Cut) -> list[tuple[Span, ...]]:
+def gather(pieces: Sequence[Span], how: Cut) -> list[tuple[Span, ...]]:
     """The spans of each task: small neighbours together, unless another option says how many."""
     total = sum(span.size for span in pieces)
     count = max(total // how.together, 1)
@@ -87,7 +87,7 @@ def gathered(pieces: Sequence[Span], how: Cut) -> list[tuple[Span, ...]]:
     return [tuple(task) for task in tasks if task]
 
 
-def limited(start: Offsets, end: Offsets, limit: int) -> Offsets:
+def limit_offsets(start: Offsets, end: Offsets, limit: int) -> Offsets:
     """An earlier end, `limit` offsets from the start, shared out by how much each one has.
 
     A partition with little to read still advances: a share below one offset is one offset.

@@ -42,7 +42,7 @@ async def end_prepared(session: Session, prepared: PreparedTransaction) -> None:
     except KafkaError as refused:
         if refused.code not in SOMEBODY_ELSES:
             raise
-        now = await _refreshed(session, prepared)
+        now = await _refresh(session, prepared)
         if now is not None:
             await _commit(session, now)
 
@@ -64,7 +64,7 @@ async def _commit(session: Session, transaction: PreparedTransaction) -> None:
     (await session.for_each([transaction.transactional_id], session.transactions, ask)).all()
 
 
-async def _refreshed(session: Session, prepared: PreparedTransaction) -> PreparedTransaction | None:
+async def _refresh(session: Session, prepared: PreparedTransaction) -> PreparedTransaction | None:
     """The identity that may end it now; None if it has ended."""
     fields = {
         "transactional_id": prepared.transactional_id,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.config.client import ConsumerConfig
-from ottla.spark.connection import shared
+from ottla.spark.connection import shared_connection
 from ottla.spark.options import SourceOptions
 from ottla.spark.plan import Span
-from ottla.spark.rows import DECODED, shaped
+from ottla.spark.rows import DECODED, shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ def read(
 
     config = options.config()
     fetcher = Fetcher(
-        shared(ConsumerConfig, options.client),
+        shared_connection(ConsumerConfig, options.client),
         request.span,
         read_committed=config.isolation_level == "read_committed",
         fail_on_data_loss=options.fail_on_data_loss,
@@ -54,10 +54,10 @@ def read(
     )
     columns = tuple(DECODED[name] for name in schema.names if name in DECODED) or ("offset",)
     for chunk in fetcher.chunks():
-        yield from _decoded(chunk, columns, request, schema, config.check_crcs)
+        yield from _decode(chunk, columns, request, schema, config.check_crcs)
 
 
-def _decoded(
+def _decode(
     chunk: Chunk,
     columns: tuple[str, ...],
     request: ReadRequest,
@@ -81,7 +81,7 @@ def _decoded(
             max_bytes=BATCH_BYTES,
         )
         if decoded.batch.num_rows:
-            yield shaped(decoded.batch, request.span.partition, schema)
+            yield shape(decoded.batch, request.span.partition, schema)
         offset, aborted = decoded.next_offset, decoded.aborted
         if not decoded.more:
             return

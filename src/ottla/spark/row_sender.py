@@ -31,7 +31,7 @@ class RowSender:
 
     def send(self, batch: pa.RecordBatch) -> None:
         """Hand the rows over; raises what went wrong with earlier ones."""
-        for topic, rows in self._by_topic(_named(batch, self._columns)):
+        for topic, rows in self._by_topic(_renamed_columns(batch, self._columns)):
             for part, by_number in _by_partition(rows):
                 self._pending.append(self._sent(topic, part, by_number))
         self.records += batch.num_rows
@@ -70,7 +70,7 @@ class RowSender:
             yield topic, rows.filter(pc.equal(topics, topic))
 
 
-def _named(batch: pa.RecordBatch, columns: SinkColumns) -> pa.Table:
+def _renamed_columns(batch: pa.RecordBatch, columns: SinkColumns) -> pa.Table:
     """The columns that are written, by the names they have here."""
     import pyarrow as pa
 

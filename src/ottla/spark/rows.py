@@ -93,7 +93,7 @@ class SinkColumns(NamedTuple):
     timestamp: int | None
 
 
-def written(schema: StructType, topic: str | None) -> SinkColumns:
+def written_columns(schema: StructType, topic: str | None) -> SinkColumns:
     """Where each column is; UserError where one is missing or has another type."""
     places: dict[str, int] = {}
     for place, column in enumerate(schema.fields):
@@ -121,7 +121,7 @@ def _check_type(name: str, type: DataType) -> None:
         raise UserError(f"the column {name} is of type {shown}: expected {expected}")
 
 
-def shaped(batch: pa.RecordBatch, tp: TopicPartition, into: pa.Schema) -> pa.RecordBatch:
+def shape(batch: pa.RecordBatch, tp: TopicPartition, into: pa.Schema) -> pa.RecordBatch:
     """The columns of a decoded batch as Spark wants them, names, order and types."""
     import pyarrow as pa
 
@@ -131,7 +131,7 @@ def shaped(batch: pa.RecordBatch, tp: TopicPartition, into: pa.Schema) -> pa.Rec
 
 def _column(batch: pa.RecordBatch, tp: TopicPartition, field: pa.Field) -> pa.Array:
     if field.name == "topic":
-        return _repeated(tp.topic, batch.num_rows).cast(field.type)
+        return _repeat(tp.topic, batch.num_rows).cast(field.type)
     if field.name == "partition":
         return _numbers(tp.partition, batch.num_rows).cast(field.type)
     found = batch.column(DECODED[field.name])
@@ -140,7 +140,7 @@ def _column(batch: pa.RecordBatch, tp: TopicPartition, field: pa.Field) -> pa.Ar
     return found.cast(field.type)
 
 
-def _repeated(text: str, count: int) -> pa.Array:
+def _repeat(text: str, count: int) -> pa.Array:
     """The same text in every row."""
     return _column_of(_texts, text, count)
 

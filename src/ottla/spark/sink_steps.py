@@ -31,7 +31,7 @@ from ottla.spark import exactly_once
 from ottla.spark.abandoned_transactions import end_what_jobs_left
 from ottla.spark.commit_decisions import Entry, Sink, check_turn, job_name
 from ottla.spark.commit_log import StoredCommitLog
-from ottla.spark.connection import Connection, shared, shared_producer
+from ottla.spark.connection import Connection, shared_connection, shared_producer
 from ottla.spark.exactly_once import NoStepListener, StepListener
 from ottla.spark.options import SinkOptions
 from ottla.spark.row_sender import RowSender
@@ -93,7 +93,7 @@ def begin_job(options: SinkOptions) -> str | None:
 def end_job(options: SinkOptions, job: str, messages: Sequence[WriterCommitMessage | None]) -> None:
     """Commit a batch write; a job that is done leaves nothing to remember."""
     ledger = _ledger(options, Sink(job))
-    listed = _listed(messages)
+    listed = _listed_transactions(messages)
     _connection(options).run(exactly_once.decide_job(ledger, job, JOB_BATCH, listed))
 
 
@@ -102,7 +102,7 @@ def abandon_job(options: SinkOptions, job: str) -> None:
     _connection(options).run(exactly_once.end(_ledger(options, Sink(job))))
 
 
-def written(
+def write_rows(
     options: SinkOptions,
     columns: SinkColumns,
     batches: Iterator[pa.RecordBatch],
@@ -132,7 +132,7 @@ def written(
         sink.transactional_id(entry.run_epoch, doing.partition, doing.attempt, again)
         for again in range(MAX_NAMES)
     )
-    records, prepared = _prepared(options, columns, batches, ids)
+    records, prepared = _prepare(options, columns, batches, ids)
     if job is not None and prepared is not None:
         _connection(options).run(exactly_once.stay(_ledger(options, sink), run, batch, prepared))
     return Work(records, prepared, sink, run, batch)
@@ -149,7 +149,7 @@ def settle(
     )
     if work_done is None or work_done.sink is None:
         return  # at least once, or a batch without a task: there is nothing to decide
-    listed = _listed(messages)
+    listed = _listed_transactions(messages)
     ledger = _ledger(options, work_done.sink)
     _connection(options).run(
         exactly_once.decide(
@@ -167,11 +167,13 @@ def unsettle(options: SinkOptions, messages: Sequence[WriterCommitMessage | None
         return
     ledger = _ledger(options, work_done.sink)
     _connection(options).run(
-        exactly_once.give_up(ledger, work_done.run, work_done.batch, _listed(messages))
+        exactly_once.give_up(ledger, work_done.run, work_done.batch, _listed_transactions(messages))
     )
 
 
-def _listed(messages: Sequence[WriterCommitMessage | None]) -> list[PreparedTransaction]:
+def _listed_transactions(
+    messages: Sequence[WriterCommitMessage | None],
+) -> list[PreparedTransaction]:
     work_done = (work for work in messages if isinstance(work, Work))
     return [work.prepared for work in work_done if work.prepared is not None]
 
@@ -204,7 +206,7 @@ async def _wait_for_takeover(ledger: StoredCommitLog, run: str, partition: int) 
     return await exactly_once.take_over(ledger, run)
 
 
-def _prepared(
+def _prepare(
     options: SinkOptions,
     columns: SinkColumns,
     batches: Iterator[pa.RecordBatch],
@@ -277,4 +279,4 @@ def _ledger(options: SinkOptions, sink: Sink) -> StoredCommitLog:
 
 
 def _connection(options: SinkOptions) -> Connection:
-    return shared(ProducerConfig, options.client)
+    return shared_connection(ProducerConfig, options.client)

@@ -94,7 +94,7 @@ class OttlaDataSource(DataSource):
 
     def _sink(self, schema: StructType) -> tuple[options.SinkOptions, rows.SinkColumns]:
         given = options.sink(self._all_options(schema))
-        return given, rows.written(schema, given.topic)
+        return given, rows.written_columns(schema, given.topic)
 
     def streamReader(self, schema: StructType) -> StreamReader:
         from ottla.spark.stream_reader import StreamReader

@@ -136,7 +136,7 @@ class Fetcher:
                     raise
                 response = None
             if response is None:
-                moved = await self._lost(offset)
+                moved = await self._skip_lost(offset)
                 if moved is None:
                     return None
                 offset = moved
@@ -176,7 +176,7 @@ class Fetcher:
         listed = (await list_offsets(self._connection.session, {tp: OffsetSpec.LATEST})).succeeded
         return tp in listed and (listed[tp].offset or 0) <= offset
 
-    async def _lost(self, offset: Offset) -> Offset | None:
+    async def _skip_lost(self, offset: Offset) -> Offset | None:
         """Where to go on after records that are gone; None if nothing of the span is left."""
         span = self._span
         outcomes = await list_offsets(

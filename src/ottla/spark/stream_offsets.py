@@ -21,7 +21,7 @@ from ottla.model.errors import KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.spark import partition_offsets, plan
 from ottla.spark.batch_reader import Part
-from ottla.spark.connection import Connection, shared
+from ottla.spark.connection import Connection, shared_connection
 from ottla.spark.offsets import AtOffsets, DataLost, Offsets, losses
 from ottla.spark.options import SourceOptions
 from ottla.spark.reader import ReadRequest
@@ -66,7 +66,7 @@ class StreamOffsets:
             )
         self._report(begin, until, new)
         spans = plan.cut(plan.spans({**new, **begin}, until), self._options.cut)
-        return [Part(*map(ReadRequest, task)) for task in plan.gathered(spans, self._options.cut)]
+        return [Part(*map(ReadRequest, task)) for task in plan.gather(spans, self._options.cut)]
 
     def commit(self, offsets: Offsets) -> None:
         """Make progress known."""
@@ -100,7 +100,7 @@ class StreamOffsets:
 
     @property
     def _connection(self) -> Connection:
-        return shared(ConsumerConfig, self._options.client)
+        return shared_connection(ConsumerConfig, self._options.client)
 
     async def _begin(self, session: Session) -> Offsets:
         partitions = await partition_offsets.initial_partitions(session, self._options)
@@ -146,7 +146,7 @@ class StreamOffsets:
             return begin
         self._batch_at_ms = self._clock.mono_ms()
         if limits.max_offsets is not None:
-            end = plan.limited(start, end, limits.max_offsets)
+            end = plan.limit_offsets(start, end, limits.max_offsets)
         if limits.max_bytes is not None:
             weights = await partition_offsets.bytes_each(session, end)
             end = plan.fewer_bytes(start, end, limits.max_bytes, weights)

@@ -58,10 +58,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._watch = watch
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Work:
-        from ottla.spark.sink_steps import written
+        from ottla.spark.sink_steps import write_rows
 
         with as_user_errors():
-            return written(self._options, self._columns, iterator, STREAMING, None)
+            return write_rows(self._options, self._columns, iterator, STREAMING, None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         from ottla.spark.sink_steps import settle
@@ -88,10 +88,10 @@ class BatchWriter(DataSourceArrowWriter):
         self._job = job
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Work:
-        from ottla.spark.sink_steps import written
+        from ottla.spark.sink_steps import write_rows
 
         with as_user_errors():
-            return written(self._options, self._columns, iterator, self._options.name, self._job)
+            return write_rows(self._options, self._columns, iterator, self._options.name, self._job)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         from ottla.spark.sink_steps import end_job, settle

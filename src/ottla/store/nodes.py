@@ -138,9 +138,9 @@ class TopicNode(NamedTuple):
             {
                 "version": 3,
                 "topic_id": id_text(self.topic_id),
-                "partitions": _keyed(self.partitions),
-                "adding_replicas": _keyed(self.adding),
-                "removing_replicas": _keyed(self.removing),
+                "partitions": _keyed_assignment(self.partitions),
+                "adding_replicas": _keyed_assignment(self.adding),
+                "removing_replicas": _keyed_assignment(self.removing),
             }
         )
 
@@ -342,7 +342,7 @@ def load(data: bytes, *required: str) -> JsonObject:
     return fields
 
 
-def _keyed(assignment: Mapping[int, Sequence[BrokerId]]) -> dict[str, list[BrokerId]]:
+def _keyed_assignment(assignment: Mapping[int, Sequence[BrokerId]]) -> dict[str, list[BrokerId]]:
     return {str(partition): list(replicas) for partition, replicas in assignment.items()}
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.avro import arrow_schema
-from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
+from ottla.spark.pipelines.decoding.formats import NO_VALUE, decode_records
 from ottla.spark.pipelines.spec import Format
 from tests.spark.pipelines.source_rows import AT, records, rows_with_reason
 
@@ -38,7 +38,7 @@ def test_avro_is_read_on_the_workers_with_or_without_a_registrys_number(
         fastavro.schemaless_writer(file, fastavro.parse_schema(AVRO), row)
     value = path.read_bytes()
     values = (value, b"\0\0\0\0\x07" + value, value + b"!", b"\xff", None)
-    frame = decoded(records(spark, *values), Format("avro", json.dumps(AVRO)), "sources.v")
+    frame = decode_records(records(spark, *values), Format("avro", json.dumps(AVRO)), "sources.v")
     found = rows_with_reason(frame, "user", "pages", "kind", "at")
     seen = ("a", [1, 2], "B", AT.replace(tzinfo=None), None)
     assert found[:2] == [seen, seen]

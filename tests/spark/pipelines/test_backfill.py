@@ -16,7 +16,7 @@ from ottla.spark.pipelines import yaml_file
 from ottla.spark.pipelines.backfill import (
     Backfill,
     Range,
-    bounded,
+    bound,
     describe,
     part_of,
     settle,
@@ -52,7 +52,7 @@ def test_a_backfill_has_a_name_checkpoints_and_groups_of_its_own(tmp_path: Path)
     assert part.checkpoint == str(tmp_path / "checkpoint/backfills/first")
     assert [source.name for source in part.sources] == ["events"]
     zero = TopicPartition("events", 0)
-    (source,) = bounded(part, {"events": Range({zero: 3}, {zero: 9})}).sources
+    (source,) = bound(part, {"events": Range({zero: 3}, {zero: 9})}).sources
     assert source.options["startingOffsets"] == '{"events": {"0": 3}}'
     assert source.options["ottla.until"] == '{"events": {"0": 9}}'
     assert source.options["kafka.group.id"] == "shop-backfill-first-events"
@@ -119,7 +119,7 @@ def test_a_backfill_writes_its_part_once_and_leaves_the_live_query_alone(stage: 
     asked = Backfill('{"events": {"0": 3}}', '{"events": {"0": 7}}', BOTH, "second")
     part = part_of(live, asked)
     for _ in range(2):
-        ran = stage.once(bounded(part, settle(part, asked)))
+        ran = stage.once(bound(part, settle(part, asked)))
         for topic in BOTH:
             found = [value[:1] for value in values(stage.read(topic))]
             assert found == [b"3", b"4", b"5", b"6"]

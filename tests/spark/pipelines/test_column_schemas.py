@@ -63,7 +63,7 @@ def test_json_has_dates_as_text_and_decimals_as_text() -> None:
 
 def test_protobuf_has_messages_maps_and_fields_that_may_be_missing() -> None:
     schema = made_schema("protobuf", KIND, "orders_value")
-    descriptors = protobuf.registered(schema, ())
+    descriptors = protobuf.registered_descriptors(schema, ())
     name = protobuf.message_name(descriptors)
     assert name == "orders_value"
     assert protobuf.message_indexes(descriptors, name) == (0,)

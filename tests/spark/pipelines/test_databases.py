@@ -175,8 +175,8 @@ def test_mistakes_of_a_file_are_said(keys: dict[str, str], said: str) -> None:
 def test_a_column_that_a_schema_wants_and_a_query_lacks_is_named() -> None:
     batch = pa.RecordBatch.from_pydict({"item": ["pen"], "price": ["2.50"]})
     wanted = pa.schema([("price", pa.decimal128(10, 2))])
-    assert str(databases.conformed(batch, wanted).to_pylist()[0]["price"]) == "2.50"
+    assert str(databases.conform(batch, wanted).to_pylist()[0]["price"]) == "2.50"
     with pytest.raises(UserError, match="no column colour; it has item, price"):
-        databases.conformed(batch, pa.schema([("colour", pa.string())]))
+        databases.conform(batch, pa.schema([("colour", pa.string())]))
     with pytest.raises(UserError, match="column item: "):
-        databases.conformed(batch, pa.schema([("item", pa.int64())]))
+        databases.conform(batch, pa.schema([("item", pa.int64())]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ottla.spark.pipelines.decoding.formats import REASON, decoded
+from ottla.spark.pipelines.decoding.formats import REASON, decode_records
 from ottla.spark.pipelines.dlq.letters import (
     OFFSET_HEADER,
     PARTITION_HEADER,
@@ -22,7 +22,7 @@ from tests.spark.pipelines.source_rows import AT, records
 
 def refused(spark: SparkSession, *names: str) -> DataFrame:
     """Two records with these headers, the second of them refused."""
-    frame = decoded(records(spark, b"good", b"bad"), Format(), "sources.v")
+    frame = decode_records(records(spark, b"good", b"bad"), Format(), "sources.v")
     own = F.array(*(header(name, F.lit("1")) for name in names)) if names else F.col("_headers")
     why = F.when(F.col("_value") == F.lit(b"bad"), F.lit("it is bad"))
     return frame.withColumn("_headers", own).withColumn(REASON, why)

@@ -29,7 +29,7 @@ print(found.__file__)
 
 
 def test_the_archive_has_ottla_and_what_its_tasks_import_and_nothing_of_spark() -> None:
-    names = environment_archive.needed()
+    names = environment_archive.needed_packages()
     assert {"ottla", "kio", "pyarrow", "numpy", "pandas", "fastavro"} <= names
     assert {"confluent-kafka", "jsonschema", "attrs"} <= names, "of a registry"
     assert {"adbc-driver-manager", "adbc-driver-postgresql", "adbc-driver-sqlite"} <= names
@@ -56,7 +56,7 @@ def test_dependencies_are_those_of_extras_too_wherever_they_are_named() -> None:
 def test_a_python_without_ottla_can_use_it_and_what_its_extras_need_from_the_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = sorted(environment_archive.needed() - LARGE)
+    small = sorted(environment_archive.needed_packages() - LARGE)
     monkeypatch.setattr(environment_archive, "needed", lambda more: set(small))
     archive = tmp_path / "env.tar"
     assert environment_archive.pack(archive) == small
@@ -75,10 +75,12 @@ def test_a_python_without_ottla_can_use_it_and_what_its_extras_need_from_the_arc
 
 
 def test_packages_that_python_steps_import_are_added_with_theirs() -> None:
-    more = environment_archive.needed(["Hypothesis"]) - environment_archive.needed()
+    more = (
+        environment_archive.needed_packages(["Hypothesis"]) - environment_archive.needed_packages()
+    )
     assert {"hypothesis", "sortedcontainers"} <= more
     with pytest.raises(UserError, match="--with scikit-loren: not installed"):
-        environment_archive.needed(["scikit-loren"])
+        environment_archive.needed_packages(["scikit-loren"])
 
 
 def test_an_archive_that_lacks_packages_of_a_pipeline_is_refused(

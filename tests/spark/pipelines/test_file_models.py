@@ -16,8 +16,8 @@ from ottla.spark.pipelines.file_models.base import (
     Options,
     Text,
     Texts,
-    checked,
     key,
+    model_of,
     whole_number,
 )
 from ottla.spark.pipelines.file_models.top import read_pipeline
@@ -132,9 +132,9 @@ class Example(FileModel):
 
 
 def test_values_are_taken_as_they_are_written() -> None:
-    made = checked(Example, {"text": 3, "texts": "a", "table": {"on": True, "n": 2}})
+    made = model_of(Example, {"text": 3, "texts": "a", "table": {"on": True, "n": 2}})
     assert (made.text, made.texts, made.table) == ("3", ("a",), {"on": "true", "n": "2"})
-    assert checked(Example, {"text": None, "inner": {}}).text == "none"
+    assert model_of(Example, {"text": None, "inner": {}}).text == "none"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_values_are_taken_as_they_are_written() -> None:
 )
 def test_a_mistake_is_told_with_its_path(value: Any, said: str) -> None:
     with pytest.raises(UserError) as mistake:
-        checked(Example, value)
+        model_of(Example, value)
     assert str(mistake.value).startswith(said)
 
 

@@ -9,7 +9,7 @@ from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.formats import (
     NO_VALUE,
     NOT_JSON,
-    decoded,
+    decode_records,
     good,
     own_columns,
 )
@@ -20,7 +20,9 @@ from tests.spark.pipelines.source_rows import records, rows_with_reason
 @pytest.mark.spec("APP-12")
 def test_json_is_read_by_its_schema_and_the_rest_is_refused(spark: SparkSession) -> None:
     values = (b'{"user": "a", "n": 1}', b"{}", b"oops", b'{"n": "x"}', b"[]", None)
-    frame = decoded(records(spark, *values), Format("json", "user STRING, n INT"), "sources.v")
+    frame = decode_records(
+        records(spark, *values), Format("json", "user STRING, n INT"), "sources.v"
+    )
     assert rows_with_reason(frame, "user", "n") == [
         ("a", 1, None),
         (None, None, None),
@@ -35,7 +37,7 @@ def test_json_is_read_by_its_schema_and_the_rest_is_refused(spark: SparkSession)
 
 def test_text_and_bytes_need_no_schema(spark: SparkSession) -> None:
     for kind, value in (("string", "hi"), ("binary", b"hi")):
-        frame = decoded(records(spark, b"hi", None), Format(kind), "sources.v")
+        frame = decode_records(records(spark, b"hi", None), Format(kind), "sources.v")
         assert rows_with_reason(frame, "value") == [(value, None), (None, None)], (
             "no value: it deletes a key"
         )
@@ -47,4 +49,4 @@ def test_text_and_bytes_need_no_schema(spark: SparkSession) -> None:
 )
 def test_a_schema_that_is_none_names_its_place(spark: SparkSession, ddl: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        decoded(records(spark), Format("json", ddl), "sources.v")
+        decode_records(records(spark), Format("json", ddl), "sources.v")

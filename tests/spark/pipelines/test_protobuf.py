@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from pyspark.sql import SparkSession
 
 from ottla.model.errors import UserError
-from ottla.spark.pipelines.decoding.formats import NO_VALUE, decoded
+from ottla.spark.pipelines.decoding.formats import NO_VALUE, decode_records
 from ottla.spark.pipelines.spec import Format
 from tests.spark.pipelines.source_rows import records, rows_with_reason
 
@@ -38,10 +38,10 @@ def test_protobuf_is_read_from_a_file_of_descriptors(spark: SparkSession, tmp_pa
     view: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.View"))
     value = view(user="a", pages=[1, 2], kind=1).SerializeToString()
     format = Format("protobuf", str(path), "shop.View")
-    frame = decoded(records(spark, value, b"\xff\xff", None), format, "sources.v")
+    frame = decode_records(records(spark, value, b"\xff\xff", None), format, "sources.v")
     found = rows_with_reason(frame, "user", "pages", "kind")
     assert found[0] == ("a", [1, 2], "SOME", None)
     assert found[1][-1].startswith("the value does not decode")
     assert found[2][-1] == NO_VALUE
     with pytest.raises(UserError, match=r"message shop\.Nothing"):
-        decoded(records(spark), Format("protobuf", str(path), "shop.Nothing"), "sources.v")
+        decode_records(records(spark), Format("protobuf", str(path), "shop.Nothing"), "sources.v")

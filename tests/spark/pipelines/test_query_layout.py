@@ -15,7 +15,7 @@ from ottla.spark.pipelines.sinks.query_layout import (
     Record,
     check_writes,
     layouts,
-    recorded,
+    record_of,
     seems_stateless,
     steps_for,
 )
@@ -58,7 +58,7 @@ def made(
 def test_sinks_without_state_and_dead_letters_of_one_source_share_a_query() -> None:
     found = made(pipeline())
     names = ("a", "valid_dead_letter", "b", "views_dead_letter")
-    assert recorded(found) == {"views_sinks": {"a": names, "c": ("c",)}}
+    assert record_of(found) == {"views_sinks": {"a": names, "c": ("c",)}}
     (shared,) = found
     assert [member.letters for member in shared.members] == [True, False, True, False]
 
@@ -92,7 +92,7 @@ def test_sinks_of_other_brokers_or_options_are_writes_of_their_own() -> None:
 """
         )
     )
-    assert recorded(found)["views_sinks"] == {
+    assert record_of(found)["views_sinks"] == {
         "a": ("a", "valid_dead_letter", "b", "views_dead_letter"),
         "c": ("c",),
         "d": ("d",),
@@ -104,45 +104,45 @@ def test_sinks_with_checkpoints_of_their_own_go_on_with_them() -> None:
     begun = ["a", "b", "c", "views_dead_letter"]
     found = made(pipeline(), begun=begun)
     assert [layout.name for layout in found] == begun
-    assert not recorded(found)
+    assert not record_of(found)
 
 
 def test_a_sink_that_is_new_to_a_running_pipeline_has_a_query_of_its_own() -> None:
     """It has to read from the beginning; the shared query is beyond that."""
-    record = recorded(made(pipeline()))
+    record = record_of(made(pipeline()))
     found = made(pipeline(PLAIN + "  - {name: d, from: valid, topic: d}"), record)
     assert [layout.name for layout in found] == ["views_sinks", "d"]
-    assert recorded(found) == record
+    assert record_of(found) == record
 
 
 def test_a_write_keeps_its_name_and_its_members_when_others_leave() -> None:
-    record = recorded(made(pipeline()))
+    record = record_of(made(pipeline()))
     fewer = pipeline(PLAIN.replace("  - {name: a, from: valid, topic: a}\n", ""))
     found = made(fewer, record)
     names = {"b", "views_dead_letter", "valid_dead_letter"}
-    assert set(recorded(found)["views_sinks"]["a"]) == names
-    again = made(pipeline(), recorded(found))
+    assert set(record_of(found)["views_sinks"]["a"]) == names
+    again = made(pipeline(), record_of(found))
     assert [layout.name for layout in again] == ["a", "views_sinks"], (
         "it missed what came meanwhile"
     )
-    assert set(recorded(again)["views_sinks"]["a"]) == names
+    assert set(record_of(again)["views_sinks"]["a"]) == names
     assert not again[0].members[0].letters, "the shared query has written them all along"
 
 
 def test_letters_that_a_sink_no_longer_takes_go_on_in_their_query() -> None:
     """A query of their own would read from the beginning, and write all of them again."""
-    record = recorded(made(pipeline()))
+    record = record_of(made(pipeline()))
     options = "{name: a, options: {kafka.compression.type: zstd}}"
     found = made(pipeline(PLAIN.replace("topic: a}", f"topic: {options}}}")), record)
     assert [layout.name for layout in found] == ["views_sinks"]
-    writes = recorded(found)["views_sinks"]
+    writes = record_of(found)["views_sinks"]
     assert writes["valid_dead_letter"] == ("valid_dead_letter",)
     assert writes["a"] == ("a",)
 
 
 def test_options_that_change_while_a_batch_is_unfinished_are_refused() -> None:
     """The batch runs again, and the write that may have done it is another one now."""
-    record = recorded(made(pipeline()))
+    record = record_of(made(pipeline()))
     options = "{name: b, options: {kafka.compression.type: zstd}}"
     changed = made(pipeline(PLAIN.replace("topic: b}", f"topic: {options}}}")), record)
     check_writes(changed, record, lambda query: None)
@@ -153,7 +153,7 @@ def test_options_that_change_while_a_batch_is_unfinished_are_refused() -> None:
 
 
 def test_a_member_whose_view_now_keeps_state_is_refused() -> None:
-    record = recorded(made(pipeline()))
+    record = record_of(made(pipeline()))
     with pytest.raises(UserError, match=r"^b: it is part of the query views_sinks"):
         made(pipeline(PLAIN.replace("from: priced", "from: once")), record)
 
@@ -161,7 +161,7 @@ def test_a_member_whose_view_now_keeps_state_is_refused() -> None:
 def test_shared_reads_false_gives_every_sink_its_query_unless_they_share_one_already() -> None:
     apart = pipeline(shared_reads=False)
     assert [layout.name for layout in made(apart)] == ["a", "b", "c", "views_dead_letter"]
-    record = recorded(made(pipeline()))
+    record = record_of(made(pipeline()))
     assert [layout.name for layout in made(apart, record)] == ["views_sinks"]
 
 

@@ -102,7 +102,7 @@ def header(record: Any, name: str) -> str:
 
 def decode(registry: SchemaRegistry, format: Format, data: bytes | None) -> Any:
     assert data is not None
-    format = numbered.resolved(format, "sources.v")
+    format = numbered.resolve(format, "sources.v")
     return numbered.decoder(format, numbered.arrow_type(format, "sources.v"))(data)
 
 
@@ -116,11 +116,11 @@ def test_the_reader_s_schema_is_the_latest_or_a_pinned_one(registry: SchemaRegis
     pinned = Format("avro", registry=at, subject="orders-value", version=1)
     assert decode(registry, pinned, new.value) == {"item": "b", "n": 2}
     with pytest.raises(UserError, match=r"sources\.v\.schema: .* has no version 7 of orders-value"):
-        numbered.resolved(
+        numbered.resolve(
             Format("avro", registry=at, subject="orders-value", version=7), "sources.v"
         )
     with pytest.raises(UserError, match="has no subject nobody-value"):
-        numbered.resolved(Format("avro", registry=at, subject="nobody-value"), "sources.v")
+        numbered.resolve(Format("avro", registry=at, subject="nobody-value"), "sources.v")
 
 
 def test_a_schema_may_refer_to_others(registry: SchemaRegistry) -> None:
@@ -232,7 +232,7 @@ def test_nobody_at_the_address_is_said_at_the_start() -> None:
     with pytest.raises(
         UserError, match=rf"sources\.v\.schema: no answer from the registry at {url}"
     ):
-        numbered.resolved(format, "sources.v")
+        numbered.resolve(format, "sources.v")
 
 
 def test_logins_and_certificates_are_the_client_s_settings(tmp_path: Path) -> None:
@@ -297,6 +297,6 @@ def test_protobuf_is_read_by_the_message_that_its_schema_names(registry: SchemaR
         decode(registry, format, other)
     registry.add("text-value", 'syntax = "proto3"; message Order {}', "PROTOBUF")
     with pytest.raises(UserError, match="returned a Protobuf schema as text"):
-        numbered.resolved(
+        numbered.resolve(
             Format("protobuf", registry=Registry(registry.url), subject="text-value"), "sources.v"
         )

@@ -13,7 +13,7 @@ from ottla.spark.pipelines.progress import QueryProgress
 from ottla.spark.pipelines.report import (
     MAX_POINTS,
     Bin,
-    binned,
+    bins_of,
     by_query,
     draw,
     read,
@@ -43,9 +43,9 @@ def test_what_a_run_wrote_down_is_drawn(tmp_path: Path, suffix: str, begins: byt
 
 
 def test_very_many_batches_are_drawn_as_medians_and_ranges() -> None:
-    few = binned([1, 2], [10.0, 20.0])
+    few = bins_of([1, 2], [10.0, 20.0])
     assert few == [Bin(1, 10.0, 10.0, 10.0), Bin(2, 20.0, 20.0, 20.0)]
-    many = binned(range(10_000), [float(at % 100) for at in range(10_000)])
+    many = bins_of(range(10_000), [float(at % 100) for at in range(10_000)])
     assert len(many) == MAX_POINTS
     assert [one.at_ms for one in many] == sorted(one.at_ms for one in many)
     assert min(one.least for one in many) == 0.0

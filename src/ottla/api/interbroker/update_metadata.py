@@ -43,7 +43,9 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
     deleted = services.metadata.apply(update)
     for topic in {tp.topic for tp in deleted} - services.metadata.image.topics.keys():
         services.config.set_topic(topic, {})
-    services.groups.topics_changed(_changed(before, services.metadata.image, update), deleted)
+    services.groups.topics_changed(
+        _changed_topics(before, services.metadata.image, update), deleted
+    )
     services.controller.metadata_waiter.on_image_changed()
     if update.requests_left == 0:
         is_elsewhere = partial(services.metadata.image.is_elsewhere, services.broker.broker_id)
@@ -51,7 +53,7 @@ async def update_metadata(request: Request, ctx: Context) -> Fields:
     return {"error_code": ErrorCode.none}
 
 
-def _changed(before: Image, after: Image, update: Update) -> set[str]:
+def _changed_topics(before: Image, after: Image, update: Update) -> set[str]:
     """Topics that were created or deleted, or have another number of partitions."""
     named = {tp.topic for tp, _, _ in update.partitions}
     named |= before.topics.keys() - after.topics.keys()

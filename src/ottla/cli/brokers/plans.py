@@ -63,7 +63,7 @@ def check_safe(topics: Iterable[Topic], broker: int) -> None:
     offline = [tp for tp, partition in _on(topics, broker) if partition.leader is None]
     if offline:
         raise UserError(
-            f"broker {broker} cannot be decommissioned: {_named(offline)} without a leader: "
+            f"broker {broker} cannot be decommissioned: {_names(offline)} without a leader: "
             "nothing can be copied; see ottla cluster health"
         )
     behind = [
@@ -74,7 +74,7 @@ def check_safe(topics: Iterable[Topic], broker: int) -> None:
     if behind:
         raise UserError(
             f"broker {broker} cannot be decommissioned: it has the only in-sync replica of "
-            f"{_named(behind)}; wait until the others have caught up, see ottla cluster health"
+            f"{_names(behind)}; wait until the others have caught up, see ottla cluster health"
         )
 
 
@@ -90,7 +90,7 @@ def _on(topics: Iterable[Topic], broker: int) -> Iterator[tuple[TopicPartition, 
                 yield TopicPartition(topic.name, partition.index), partition
 
 
-def _named(partitions: Sequence[TopicPartition]) -> str:
+def _names(partitions: Sequence[TopicPartition]) -> str:
     shown = ", ".join(map(str, partitions[:SHOWN_MAX]))
     more = len(partitions) - SHOWN_MAX
     return shown if more <= 0 else f"{shown} and {more} more"

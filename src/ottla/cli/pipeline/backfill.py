@@ -17,7 +17,7 @@ from ottla.cli.pipeline.options import (
     with_archive,
 )
 from ottla.cli.pipeline.run import run_pipeline
-from ottla.spark.pipelines.backfill import Backfill, bounded, describe, part_of, settle
+from ottla.spark.pipelines.backfill import Backfill, bound, describe, part_of, settle
 from ottla.spark.pipelines.spec import Pipeline
 from ottla.spark.pipelines.yaml_file import open_pipeline
 
@@ -81,4 +81,4 @@ def _backfill(
     if not as_json:
         names = ", ".join(sink.name for sink in part.sinks)
         print(f"backfill {backfill.name}: {records:,} records to {names}", flush=True)
-    return run_pipeline(bounded(part, ranges), master, as_json)
+    return run_pipeline(bound(part, ranges), master, as_json)

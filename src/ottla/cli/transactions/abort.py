@@ -23,7 +23,7 @@ from ottla.client.admin.sync import Admin
 from ottla.config.client import ClientConfig
 from ottla.model.errors import ErrorCode, KafkaError, UserError
 from ottla.model.ids import TopicPartition
-from ottla.spark.abandoned_transactions import ended, left_open
+from ottla.spark.abandoned_transactions import end, left_open
 
 ABORTED: Final = ("transactional id", "state before", "producer id", "epoch")
 
@@ -116,7 +116,7 @@ def _end_query(bootstrap: str, query: str, *, dry_run: bool, as_json: bool) -> i
     ids = left_open(config, query)
     if dry_run or not ids:
         return _would_abort(ids, as_json=as_json)
-    done = ended(config, query)
+    done = end(config, query)
     rows = [(id, "committed") for id in done.committed] + [(id, "aborted") for id in done.aborted]
     show(Table("ended", ("transactional id", "outcome"), rows), as_json=as_json)
     return 0

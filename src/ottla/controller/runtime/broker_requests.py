@@ -112,7 +112,7 @@ def _leader_and_isr(state: ControllerState, send: LeaderAndIsr) -> Request:
     fields = {
         **_head(state, broker),
         "type": FULL if send.full else INCREMENTAL,
-        "topic_states": _by_topic(send.partitions, _led, with_id=True),
+        "topic_states": _by_topic(send.partitions, _leadership_fields, with_id=True),
         "live_leaders": [
             {"broker_id": id, "host_name": listener.host, "port": listener.port}
             for id in sorted(leaders & state.brokers.keys())
@@ -127,7 +127,7 @@ def _stop_replica(state: ControllerState, send: StopReplica) -> Request:
     broker = state.brokers[send.broker]
     fields = {
         **_head(state, broker),
-        "topic_states": _by_topic(send.replicas, _stopped, with_id=False),
+        "topic_states": _by_topic(send.replicas, _stop_fields, with_id=False),
     }
     deleted = tuple(stopped.tp for stopped in send.replicas if stopped.delete)
     return Request(broker, STOP_REPLICA, fields, deleted, {})
@@ -139,7 +139,7 @@ def _update_metadata(
     shared = {
         "type": FULL if send.full else INCREMENTAL,
         "requests_left": requests_left,
-        "topic_states": _by_topic(send.partitions, _published, with_id=True),
+        "topic_states": _by_topic(send.partitions, _metadata_fields, with_id=True),
         "live_brokers": [_broker(broker) for broker in state.brokers.values()],
     }
     for id in send.brokers:
@@ -192,7 +192,7 @@ def _leadership(leadership: Leadership | None, epoch: ControllerEpoch) -> Leader
     return leadership or Leadership(NO_BROKER, (), NO_EPOCH, epoch, 0)
 
 
-def _led(led: PartitionLeadership) -> Fields:
+def _leadership_fields(led: PartitionLeadership) -> Fields:
     partition, leadership = led.partition, led.partition.leadership
     assert leadership is not None, f"partition {led.tp} has no leadership to send"
     return {
@@ -210,7 +210,7 @@ def _led(led: PartitionLeadership) -> Fields:
     }
 
 
-def _stopped(stopped: StoppedReplica) -> Fields:
+def _stop_fields(stopped: StoppedReplica) -> Fields:
     return {
         "partition_index": stopped.tp.partition,
         "leader_epoch": stopped.leader_epoch,
@@ -218,7 +218,7 @@ def _stopped(stopped: StoppedReplica) -> Fields:
     }
 
 
-def _published(published: PublishedPartition) -> Fields:
+def _metadata_fields(published: PublishedPartition) -> Fields:
     leadership = _leadership(published.partition.leadership, ControllerEpoch(0))
     leader: BrokerId = DELETED if published.deleted else leadership.leader
     return {

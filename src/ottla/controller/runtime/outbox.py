@@ -199,18 +199,18 @@ class Outbox:
         self._tasks.create_task(self._act_after_delivery(act))
 
     async def _act_after_delivery(self, act: Callable[[], None]) -> None:
-        await _delivered([queue for queue, _ in self._queues.values()], DELIVERY_S)
+        await _wait_delivered([queue for queue, _ in self._queues.values()], DELIVERY_S)
         act()
 
     async def _deliver_to_others(self, id: BrokerId) -> None:
         others = [queue for other, (queue, _) in self._queues.items() if other != id]
-        await _delivered(others, OTHERS_FIRST_S)
+        await _wait_delivered(others, OTHERS_FIRST_S)
 
     def close(self) -> None:
         self.update({})
 
 
-async def _delivered(queues: Iterable[BrokerQueue], within_s: float) -> None:
+async def _wait_delivered(queues: Iterable[BrokerQueue], within_s: float) -> None:
     """Until all these brokers have replied to what was sent so far, or the time is over."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):

@@ -78,7 +78,7 @@ class FollowerSession:
             "session_id": self._id,
             "session_epoch": self._epoch,
             "topics": _topics(changed),
-            "forgotten_topics_data": _forgotten(forgotten),
+            "forgotten_topics_data": _forgotten_fields(forgotten),
         }
 
     def on_reply(self, code: ErrorCode, session_id: int) -> None:
@@ -115,7 +115,7 @@ def _topics(positions: Mapping[TopicPartition, FetchPosition]) -> list[Fields]:
     ]
 
 
-def _forgotten(forgotten: Mapping[TopicPartition, TopicId]) -> list[Fields]:
+def _forgotten_fields(forgotten: Mapping[TopicPartition, TopicId]) -> list[Fields]:
     topics: dict[tuple[str, TopicId], list[int]] = {}
     for key, topic_id in forgotten.items():
         topics.setdefault((key.topic, topic_id), []).append(key.partition)

@@ -125,7 +125,7 @@ class ClientQuotas:
         if usage is None:
             client = client_of(principal, client_id)
             produce, fetch, request, mutation = (
-                self._used(quota, client, now_ms)
+                self._usage_of(quota, client, now_ms)
                 for quota in (Quota.PRODUCE, Quota.FETCH, Quota.REQUEST, Quota.MUTATION)
             )
             if len(self._clients) >= CLIENTS_MAX:
@@ -156,7 +156,7 @@ class ClientQuotas:
             if kind is quota and used.is_used and now_ms - used.used_ms < UNUSED_MS
         )
 
-    def _used(self, quota: Quota, client: Client, now_ms: MonoMs) -> Usage | None:
+    def _usage_of(self, quota: Quota, client: Client, now_ms: MonoMs) -> Usage | None:
         applied = applied_quota(self._quotas, quota, client)
         if applied is None:
             return None

@@ -44,7 +44,9 @@ def _rates(
 ) -> Callable[[], Iterator[tuple[Labels, float]]]:
     def read() -> Iterator[tuple[Labels, float]]:
         now = now_ms()
-        return ((labels, used.rate.rate(now)) for labels, used in _labelled(quotas, quota, now))
+        return (
+            (labels, used.rate.rate(now)) for labels, used in _labelled_usage(quotas, quota, now)
+        )
 
     return read
 
@@ -53,12 +55,16 @@ def _delays(
     quotas: ClientQuotas, quota: Quota, now_ms: Callable[[], MonoMs]
 ) -> Callable[[], Iterator[tuple[Labels, float]]]:
     def read() -> Iterator[tuple[Labels, float]]:
-        return ((labels, used.delay_ms) for labels, used in _labelled(quotas, quota, now_ms()))
+        return (
+            (labels, used.delay_ms) for labels, used in _labelled_usage(quotas, quota, now_ms())
+        )
 
     return read
 
 
-def _labelled(quotas: ClientQuotas, quota: Quota, now_ms: MonoMs) -> list[tuple[Labels, Usage]]:
+def _labelled_usage(
+    quotas: ClientQuotas, quota: Quota, now_ms: MonoMs
+) -> list[tuple[Labels, Usage]]:
     quotas.expire(now_ms)
     return [
         ((("client_id", client.client_id), ("user", client.user)), used)

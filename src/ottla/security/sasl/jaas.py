@@ -64,7 +64,7 @@ def parse_line(text: str, name: str = "sasl.jaas.config") -> tuple[Entry, ...]:
         entries.append(_entry(tokens))
     if not entries:
         raise UserError(f"{name}: expected a login module and its options, ending in ';'")
-    return _checked(entries, MODULES, name)
+    return _check(entries, MODULES, name)
 
 
 def parse_sections(text: str, name: str = FILE) -> dict[str, tuple[Entry, ...]]:
@@ -90,7 +90,7 @@ def read_section(
     found = next((name for name in names if name in sections), None)
     if found is None:
         return ()
-    return _checked(sections[found], modules, f"{FILE}={path}: section {found}")
+    return _check(sections[found], modules, f"{FILE}={path}: section {found}")
 
 
 def _read_file(path: str) -> dict[str, tuple[Entry, ...]]:
@@ -120,7 +120,7 @@ def _entry(tokens: _Tokens) -> Entry:
     return Entry(MODULES.get(module, module), options)
 
 
-def _checked(entries: Sequence[Entry], modules: Collection[str], name: str) -> tuple[Entry, ...]:
+def _check(entries: Sequence[Entry], modules: Collection[str], name: str) -> tuple[Entry, ...]:
     """UserError for a login module that is not among these."""
     allowed = {MODULES.get(module, module) for module in modules}
     for entry in entries:

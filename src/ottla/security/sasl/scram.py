@@ -88,7 +88,7 @@ class Credential(NamedTuple):
         match = _FIELDS.fullmatch(text)
         if match is None:
             raise ValueError("expected salt=…,stored_key=…,server_key=…,iterations=…")
-        salt, stored, server = (_decoded(match[name]) for name in ("salt", "stored", "server"))
+        salt, stored, server = (_decode(match[name]) for name in ("salt", "stored", "server"))
         return cls(salt, stored, server, int(match["iterations"]))
 
     @classmethod
@@ -316,7 +316,7 @@ class ScramServer:
 
     def _proof(self, text: str, size: int, user: str) -> bytes:
         try:
-            proof = _decoded(text)
+            proof = _decode(text)
         except ValueError:
             proof = b""
         if len(proof) != size:
@@ -387,7 +387,7 @@ class ScramClient:
                 f"{ITERATIONS_MIN} to {CLIENT_ITERATIONS_MAX}"
             )
         try:
-            salt = _decoded(match["salt"])
+            salt = _decode(match["salt"])
         except ValueError:
             raise AuthenticationFailed(f"{self._mechanism}: malformed salt") from None
         bare = f"c=biws,r={nonce}"
@@ -414,7 +414,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _decoded(text: str) -> bytes:
+def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:

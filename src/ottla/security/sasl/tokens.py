@@ -76,10 +76,10 @@ class TokenChecker:
             if text.count(".") != 2 or not text.endswith("."):
                 raise BadToken("malformed token")
         else:
-            claims = self._verified(text, header)
-        return self._accepted(claims)
+            claims = self._verify(text, header)
+        return self._accept(claims)
 
-    def _verified(self, text: str, header: Claims) -> Claims:
+    def _verify(self, text: str, header: Claims) -> Claims:
         jwt = self._jwt
         key_id = header.get("kid")
         if not isinstance(key_id, str | None):
@@ -103,7 +103,7 @@ class TokenChecker:
             raise BadToken(f"invalid signature: {type(error).__name__}") from None
         return claims
 
-    def _accepted(self, claims: Claims) -> Token:
+    def _accept(self, claims: Claims) -> Token:
         """By the clock that is handed in, not the one of the library."""
         rules, now_s = self._rules, self._clock.wall_ms() / 1e3
         expires = _time(claims, "exp")

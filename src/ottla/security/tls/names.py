@@ -81,10 +81,10 @@ def _attribute(attribute: Element) -> str:
     keyword = _KEYWORDS.get(identifier)
     if keyword is None or value.tag not in _TEXT:
         return f"{keyword or identifier}=#{value.whole.hex()}"
-    return f"{keyword}={_escaped(value.value.decode('utf-8', 'replace'))}"
+    return f"{keyword}={_escape(value.value.decode('utf-8', 'replace'))}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     escaped = "".join(f"\\{c}" if c in _ESCAPED else c for c in text).replace("\0", "\\00")
     return _OUTER.sub(lambda outer: "".join(f"\\{c}" for c in outer[0]), escaped)
 

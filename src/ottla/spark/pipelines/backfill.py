@@ -104,7 +104,7 @@ def part_of(pipeline: Pipeline, backfill: Backfill) -> Pipeline:
     )
 
 
-def bounded(part: Pipeline, ranges: Mapping[str, Range]) -> Pipeline:
+def bound(part: Pipeline, ranges: Mapping[str, Range]) -> Pipeline:
     """The same, reading these offsets and no others, and committing no group's offsets but its
     own."""
     return replace(
@@ -184,10 +184,10 @@ def _range(source: Source, asked: Backfill) -> Range:
     }
     options = batch_source(given)
     with Connection(options.config()) as connection:
-        return connection.run(_settled(connection.session, options))
+        return connection.run(_settle(connection.session, options))
 
 
-async def _settled(session: Session, options: SourceOptions) -> Range:
+async def _settle(session: Session, options: SourceOptions) -> Range:
     found = await partition_offsets.initial_partitions(session, options)
     start = await partition_offsets.at(session, options, found)
     end = await partition_offsets.at(session, options, found, end=True)

@@ -106,10 +106,10 @@ class DatabaseReader(DataSourceReader):
         with _cursor(given["uri"], given["driver"], given["options"]) as cursor:
             cursor.execute(given["query"])
             for batch in cursor.fetch_record_batch():
-                yield conformed(batch, wanted)
+                yield conform(batch, wanted)
 
 
-def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns that are wanted, in their types; UserError for one that cannot be had."""
     import pyarrow as pa
 

@@ -63,8 +63,8 @@ def read_with_includes(path: Path, including: tuple[Path, ...] = ()) -> YamlMapp
         included = (path.parent / name).resolve()
         if included in chain:
             raise UserError(f"{path}: include: {name} includes this file")
-        below = merged(below, read_with_includes(included, chain), joined=JOINED)
-    return merged(below, values, joined=JOINED)
+        below = merge(below, read_with_includes(included, chain), joined=JOINED)
+    return merge(below, values, joined=JOINED)
 
 
 def with_profile(values: YamlMapping, profile: str | None, path: Path) -> YamlMapping:
@@ -82,10 +82,10 @@ def with_profile(values: YamlMapping, profile: str | None, path: Path) -> YamlMa
     over = profiles[name] or {}
     if not isinstance(over, dict):
         raise UserError(f"{path}: profiles.{name}: expected a mapping of values")
-    return merged(values, over, where=f"{path}: profiles.{name}")
+    return merge(values, over, where=f"{path}: profiles.{name}")
 
 
-def merged(
+def merge(
     below: YamlMapping,
     over: Mapping[str, YamlValue],
     *,
@@ -97,7 +97,7 @@ def merged(
     for name, value in over.items():
         under = result.get(name)
         if isinstance(under, dict) and isinstance(value, dict):
-            result[name] = merged(under, value, where=f"{where}.{name}")
+            result[name] = merge(under, value, where=f"{where}.{name}")
         elif name in joined and isinstance(under, list) and isinstance(value, list):
             result[name] = [*under, *value]
         elif isinstance(under, list) and isinstance(value, dict):
@@ -115,7 +115,7 @@ def _changed_items(
         place = index(items, str(name), where)
         if not isinstance(result[place], dict) or not isinstance(change, dict):
             raise UserError(f"{where}.{name}: expected a mapping over a mapping")
-        result[place] = merged(result[place], change, where=f"{where}.{name}")
+        result[place] = merge(result[place], change, where=f"{where}.{name}")
     return result
 
 

@@ -25,7 +25,7 @@ from ottla.spark.pipelines.sinks.query_layout import (
     Member,
     check_writes,
     layouts,
-    recorded,
+    record_of,
 )
 from ottla.spark.pipelines.sinks.records import (
     analysed,
@@ -86,7 +86,7 @@ def outputs(pipeline: Pipeline, views: Views) -> Iterator[QueryOutput]:
         if changed is not None:
             log.warning("query %s: %s", layout.name, changed)
         state = {layout.name: state_steps(pipeline, layout)}
-        record = partial(checkpoints.record, pipeline.name, recorded(made), state)
+        record = partial(checkpoints.record, pipeline.name, record_of(made), state)
         if layout.is_shared:
             writer = shared_query(pipeline, views, layout)
         else:

@@ -75,10 +75,10 @@ def draw(moments: Sequence[QueryProgress], title: str, to: Path) -> None:
     for (query, those), (rates, lags) in zip(queries.items(), grid, strict=True):
         times = [one.at_ms for one in those]
         rates.set_title(f"{query}: {summary(those)}", loc="left", fontsize="medium")
-        _plot(rates, binned(times, [one.rows_in_s for one in those]))
+        _plot(rates, bins_of(times, [one.rows_in_s for one in those]))
         known = [(one.at_ms, one.lag_records) for one in those if one.lag_records is not None]
         if known:
-            _plot(lags, binned([at for at, _ in known], [float(lag) for _, lag in known]))
+            _plot(lags, bins_of([at for at, _ in known], [float(lag) for _, lag in known]))
         else:
             lags.text(0.5, 0.5, "reads no topic", ha="center", transform=lags.transAxes)
             lags.set_yticks([])
@@ -98,7 +98,7 @@ def summary(those: Sequence[QueryProgress]) -> str:
     return told + (f", {late:,} late rows dropped" if late else "")
 
 
-def binned(times_ms: Sequence[int], values: Sequence[float]) -> list[Bin]:
+def bins_of(times_ms: Sequence[int], values: Sequence[float]) -> list[Bin]:
     """One point for each value, or, of very many, the median and the range of neighbours."""
     count = len(values)
     if count <= MAX_POINTS:

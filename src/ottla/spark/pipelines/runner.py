@@ -87,7 +87,7 @@ def run(  # noqa: PLR0913 - options of one call, all but the first by keyword
     `QueryFailed` when a query fails otherwise (the others are stopped), and `StopTimeout` when
     queries did not stop in 4 seconds.
     """
-    parsed = _parsed(pipeline, overrides, profile)
+    parsed = _parse(pipeline, overrides, profile)
     trigger = "once" if once else parsed.trigger
     parsed = replace(parsed, trigger=trigger, checkpoint=checkpoint or parsed.checkpoint)
     claim(parsed.checkpoint, parsed.name)
@@ -116,7 +116,7 @@ def _masked_failures(secrets: Sequence[str]) -> Iterator[None]:
         raise QueryFailed(mask(str(failure), secrets)) from None
 
 
-def _parsed(
+def _parse(
     pipeline: Pipeline | Path | str, overrides: Sequence[str], profile: str | None
 ) -> Pipeline:
     if isinstance(pipeline, Pipeline):

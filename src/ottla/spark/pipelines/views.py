@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from ottla.model.errors import UserError
 from ottla.spark.pipelines import file_sources, python_steps
-from ottla.spark.pipelines.decoding.formats import ORIGIN, REASON, decoded, good
+from ottla.spark.pipelines.decoding.formats import ORIGIN, REASON, decode_records, good
 from ottla.spark.pipelines.spec import (
     DatabaseSource,
     DeduplicateStep,
@@ -147,7 +147,7 @@ class Views:
         where = f"sources.{source.name}"
         frame = self.judged.get(source.name)
         if frame is None:
-            frame = decoded(self._read(source), source.format, where, source.key)
+            frame = decode_records(self._read(source), source.format, where, source.key)
             self.judged[source.name] = frame
         bootstrap = source.options["kafka.bootstrap.servers"]
         self._refuse(source.name, source.dead_letter, frame, bootstrap)
@@ -202,7 +202,7 @@ class Views:
             frame, keys = self._frame(step.source), list(step.keys)
             if not frame.isStreaming:  # a sample or a fixture: all rows are one batch
                 return frame.dropDuplicates(keys)
-            if step.within is None and _watermarked(frame) is None:
+            if step.within is None and _watermark_column(frame) is None:
                 return frame.dropDuplicates(keys)
             late = _late(frame, step.within, f"step {step.name}")
             return late.dropDuplicatesWithinWatermark(keys)
@@ -214,7 +214,7 @@ class Views:
         return self._spark.readStream.format("ottla").options(**source.options).load()
 
 
-def _watermarked(frame: DataFrame) -> str | None:
+def _watermark_column(frame: DataFrame) -> str | None:
     """The column that a watermark is on already."""
     return next((one.name for one in frame.schema if WATERMARK in one.metadata), None)
 
@@ -222,7 +222,7 @@ def _watermarked(frame: DataFrame) -> str | None:
 def _late(frame: DataFrame, watermark: Watermark | None, where: str) -> DataFrame:
     if watermark is None:
         return frame
-    has = _watermarked(frame)
+    has = _watermark_column(frame)
     if has is not None:
         raise UserError(f"{where}: {has} already has a watermark; only one is allowed")
     with _analysed(f"{where}: watermark"):

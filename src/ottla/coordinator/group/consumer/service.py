@@ -32,7 +32,7 @@ from ottla.coordinator.group.consumer.topic_partitions import NO_PARTS, Parts
 from ottla.coordinator.group.settings import GroupSettings
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Outcome
-from ottla.coordinator.regular_expressions import compile_pattern
+from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.runtime import Runtime
 from ottla.delay.slices import in_slices
 from ottla.model.clock import WallMs
@@ -81,7 +81,7 @@ def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozense
 
 def _matching(pattern: str, names: list[str]) -> frozenset[str]:
     try:
-        expression = compile_pattern(pattern)
+        expression = compiled(pattern)
     except KafkaError as refusal:
         raise KafkaError(refusal.code, f"SubscribedTopicRegex {refusal.message}") from None
     return frozenset(name for name in names if expression.fullmatch(name))

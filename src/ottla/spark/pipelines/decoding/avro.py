@@ -27,7 +27,7 @@ AvroSchema: TypeAlias = Any
 """As `json.loads` gives it: a name, a list of them (a union), or a mapping."""
 
 
-def decoded(origin: DataFrame, schema: str, where: str) -> DataFrame:
+def decode_values(origin: DataFrame, schema: str, where: str) -> DataFrame:
     fields = arrow_schema(schema, where)
     return with_fields(origin, fields, lambda: decoder(schema), where)
 

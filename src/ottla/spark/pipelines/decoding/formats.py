@@ -33,11 +33,13 @@ JSON_SCHEMA: Final = "json-schema"
 _PARSED, _CORRUPT = "_parsed", "_corrupt"
 
 
-def decoded(records: DataFrame, format: Format, where: str, key: Format | None = None) -> DataFrame:
+def decode_records(
+    records: DataFrame, format: Format, where: str, key: Format | None = None
+) -> DataFrame:
     """Records of a source as columns of their own, their origin, and the reason to refuse them."""
     from pyspark.sql import functions as F
 
-    frame = _decoded(records, format, where)
+    frame = _decode_values(records, format, where)
     if key is not None:
         from ottla.spark.pipelines.decoding import numbered
 
@@ -48,25 +50,25 @@ def decoded(records: DataFrame, format: Format, where: str, key: Format | None =
     return frame.withColumn(REASON, F.when(~is_tombstone, F.col(REASON)))
 
 
-def _decoded(records: DataFrame, format: Format, where: str) -> DataFrame:
+def _decode_values(records: DataFrame, format: Format, where: str) -> DataFrame:
     from pyspark.sql import functions as F
 
     origin = records.select([F.col(column).alias(name) for name, column in ORIGIN.items()])
     if format.registry is not None or format.kind == JSON_SCHEMA:
         from ottla.spark.pipelines.decoding import numbered
 
-        return numbered.decoded(origin, format, where)
+        return numbered.decode_values(origin, format, where)
     match format.kind:
         case "json":
             return _json(origin, _schema(format.schema, where))
         case "avro":
             from ottla.spark.pipelines.decoding import avro
 
-            return avro.decoded(origin, format.schema, where)
+            return avro.decode_values(origin, format.schema, where)
         case "protobuf":
             from ottla.spark.pipelines.decoding import protobuf
 
-            return protobuf.decoded(origin, format, where)
+            return protobuf.decode_values(origin, format, where)
         case _:
             value = F.col("_value").cast("string") if format.kind == "string" else F.col("_value")
             fine = F.lit(None).cast("string")  # a record without a value is one: it deletes a key
@@ -95,12 +97,12 @@ def _json(origin: DataFrame, schema: StructType) -> DataFrame:
     options = {"columnNameOfCorruptRecord": _CORRUPT}
     parsed = F.from_json(text, schema.add(_CORRUPT, "string"), options)
     frame = origin.withColumn(_PARSED, parsed)
-    refused = _refused(F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull())
+    refused = _refusal_column(F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull())
     fields = [F.col(f"{_PARSED}.`{field.name}`") for field in schema if field.name != _CORRUPT]
     return frame.select(*ORIGIN, refused.alias(REASON), *fields)
 
 
-def _refused(wrong: Column) -> Column:
+def _refusal_column(wrong: Column) -> Column:
     from pyspark.sql import functions as F
 
     missing = F.col("_value").isNull()

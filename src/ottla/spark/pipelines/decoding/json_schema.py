@@ -56,7 +56,7 @@ class _Types:
             return pa.string()
         schema = _without_null(schema)
         if "$ref" in schema:
-            return self._referred(schema["$ref"], root, depth)
+            return self._resolve_reference(schema["$ref"], root, depth)
         match schema.get("type"):
             case "object":
                 return self._object(schema, root, depth)
@@ -78,7 +78,7 @@ class _Types:
         more = schema.get("additionalProperties", True)
         return pa.map_(pa.string(), self.of(more, root, depth + 1))
 
-    def _referred(self, reference: str, root: JsonSchema, depth: int) -> pa.DataType:
+    def _resolve_reference(self, reference: str, root: JsonSchema, depth: int) -> pa.DataType:
         name, _, pointer = reference.partition("#")
         if name and name not in self._others:
             raise UserError(f"{self._where}.schema: $ref {reference}: no such schema")

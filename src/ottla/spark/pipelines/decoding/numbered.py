@@ -33,7 +33,7 @@ DecodeAny: TypeAlias = Callable[[bytes], object]
 """A value of any type: keys are often plain."""
 
 
-def resolved(format: Format, where: str) -> Format:
+def resolve(format: Format, where: str) -> Format:
     """With the reader's schema, which the registry is asked for where the file has none."""
     if format.registry is None or format.schema:
         return format
@@ -48,11 +48,11 @@ def resolved(format: Format, where: str) -> Format:
     return made
 
 
-def decoded(origin: DataFrame, format: Format, where: str) -> DataFrame:
+def decode_values(origin: DataFrame, format: Format, where: str) -> DataFrame:
     """The fields of values, beside the origin."""
     import pyarrow as pa
 
-    format = resolved(format, where)
+    format = resolve(format, where)
     kind = arrow_type(format, where)
     if not pa.types.is_struct(kind):
         raise UserError(f"{where}.schema: expected a record, got {kind}")
@@ -62,7 +62,7 @@ def decoded(origin: DataFrame, format: Format, where: str) -> DataFrame:
 
 def decoded_key(frame: DataFrame, format: Format, where: str) -> DataFrame:
     """A view of `decoded`, with the column `key`."""
-    format = resolved(format, f"{where}.key")
+    format = resolve(format, f"{where}.key")
     kind = arrow_type(format, f"{where}.key")
     return with_key(frame, kind, lambda: _key_decoder(decoder(format, kind)), where)
 
@@ -99,7 +99,7 @@ def decoder(format: Format, kind: pa.DataType) -> DecodeAny:
 def descriptors(format: Format) -> bytes:
     """Of a Protobuf format: those of the registry, or of the file that it names."""
     if format.subject:
-        return protobuf.registered(format.schema, format.references)
+        return protobuf.registered_descriptors(format.schema, format.references)
     return Path(format.schema).read_bytes()
 
 
@@ -156,7 +156,9 @@ def _protobuf_decoder(format: Format) -> DecodeAny:
     decode_message = protobuf.decoder(descriptors(format), message)
     if format.registry is None:
         return decode_message
-    writers = _Writers(format.registry, format.kind, lambda found: protobuf.registered(*found))
+    writers = _Writers(
+        format.registry, format.kind, lambda found: protobuf.registered_descriptors(*found)
+    )
     names: dict[tuple[int, tuple[int, ...]], str] = {}
 
     def decode(value: bytes) -> object:

@@ -29,7 +29,7 @@ FieldValue: TypeAlias = Any
 """Of the Python type that Protobuf has for the field's type."""
 
 
-def decoded(origin: DataFrame, format: Format, where: str) -> DataFrame:
+def decode_values(origin: DataFrame, format: Format, where: str) -> DataFrame:
     try:
         from google.protobuf import descriptor_pool  # noqa: F401
     except ImportError:
@@ -66,7 +66,7 @@ def encoder(descriptors: bytes, message: str) -> Callable[[Row], bytes]:
     return encode
 
 
-def registered(text: str, references: Sequence[tuple[str, str]]) -> bytes:
+def registered_descriptors(text: str, references: Sequence[tuple[str, str]]) -> bytes:
     """Descriptors of a registry's schema, with those that it refers to: a serialized set."""
     from google.protobuf import descriptor_pb2
 

@@ -58,7 +58,7 @@ class RegistryClient:
 
     def __init__(self, registry: Registry) -> None:
         self._url = registry.url
-        self._client = _opened(registry)
+        self._client = _open(registry)
 
     def by_id(self, schema_id: int, kind: str) -> RegisteredSchema:
         """UnknownSchema if there is none, or one of another kind."""
@@ -113,11 +113,11 @@ class RegistryClient:
         for reference in schema.references or ():
             name = reference.name or ""
             if name not in found:
-                inner = self._referred(reference, kind)
+                inner = self._resolve_reference(reference, kind)
                 self._add_references(inner, kind, found)
                 found[name] = inner.schema_str or ""
 
-    def _referred(self, reference: SchemaReference, kind: str) -> Schema:
+    def _resolve_reference(self, reference: SchemaReference, kind: str) -> Schema:
         subject, version = reference.subject or "", reference.version or LATEST
         return self._ask(
             lambda: self._client.get_version(subject, version, fmt=_form(kind)),
@@ -154,7 +154,7 @@ def _client(url: str, options: tuple[tuple[str, str], ...]) -> RegistryClient:
     return RegistryClient(Registry(url, dict(options)))
 
 
-def _opened(registry: Registry) -> SchemaRegistryClient:
+def _open(registry: Registry) -> SchemaRegistryClient:
     try:
         from confluent_kafka.schema_registry import SchemaRegistryClient
     except ImportError:

@@ -41,7 +41,7 @@ def with_fields(origin: DataFrame, fields: pa.Schema, make: MakeDecode, where: s
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decode = make()
         for batch in batches:
-            yield _decoded(batch, fields, decode)
+            yield _decode_batch(batch, fields, decode)
 
     return origin.select(*ORIGIN).mapInArrow(run, schema)
 
@@ -77,7 +77,7 @@ OF_KEY: Final = Noun("key")
 """A record without a key is fine."""
 
 
-def _decoded(batch: pa.RecordBatch, fields: pa.Schema, decode: Decode) -> pa.RecordBatch:
+def _decode_batch(batch: pa.RecordBatch, fields: pa.Schema, decode: Decode) -> pa.RecordBatch:
     import pyarrow as pa
 
     columns, reasons = _columns(batch.column("_value"), fields, decode, VALUE)

@@ -33,7 +33,7 @@ class SinkSchema(NamedTuple):
     schema_id: int | None = None
 
 
-def encoded(encoding: Encoding, frame: DataFrame, value: Column) -> Column:
+def encode_column(encoding: Encoding, frame: DataFrame, value: Column) -> Column:
     """A column as bytes; null where it is null."""
     import pyarrow as pa
     from pyspark.sql.pandas.functions import arrow_udf
@@ -101,7 +101,7 @@ def _json_encoder(front: bytes, schema: RegisteredSchema) -> Encode:
 
 
 def _protobuf_encoder(front: bytes, schema: RegisteredSchema) -> Encode:
-    descriptors = protobuf.registered(*schema)
+    descriptors = protobuf.registered_descriptors(*schema)
     message = protobuf.message_name(descriptors)
     to_protobuf = protobuf.encoder(descriptors, message)
     front += wire_format.indexes_front(wire_format.FIRST_MESSAGE)

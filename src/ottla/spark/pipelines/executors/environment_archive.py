@@ -48,7 +48,7 @@ def pack(target: Path, more: Sequence[str] = ()) -> list[str]:
     """Write the archive, with `more` packages and theirs; the names of the packages in it."""
     if not target.name.endswith(ENDINGS):
         raise UserError(f"{target}: expected a name that ends in {', '.join(ENDINGS)}")
-    names = sorted(needed(more))
+    names = sorted(needed_packages(more))
     compressed = {} if target.suffix == ".tar" else {"compresslevel": 1}
     mode = "w" if target.suffix == ".tar" else "w:gz"
     new = target.with_name(f".{target.name}.new")
@@ -82,7 +82,7 @@ def check(archive: Path, needs: Iterable[Needed]) -> None:
     """
     if not archive.is_file():
         raise UserError(f"{archive}: no such file; ottla pipeline pack {archive} writes it")
-    names = _listed(archive)
+    names = _listed_packages(archive)
     if names is None:
         return
     missing = [need for need in needs if need.package not in names]
@@ -95,7 +95,7 @@ def check(archive: Path, needs: Iterable[Needed]) -> None:
         )
 
 
-def _listed(archive: Path) -> set[str] | None:
+def _listed_packages(archive: Path) -> set[str] | None:
     """The packages that the archive says it has."""
     try:
         with tarfile.open(archive) as members:
@@ -108,7 +108,7 @@ def _listed(archive: Path) -> set[str] | None:
         raise UserError(f"{archive}: not an archive that can be read: {error}") from None
 
 
-def needed(more: Sequence[str] = ()) -> set[str]:
+def needed_packages(more: Sequence[str] = ()) -> set[str]:
     """The installed packages that tasks need, by name, those they depend on included."""
     start = {"ottla": EXTRAS, **dict.fromkeys((*FOR_WORKERS, *_drivers()), ())}
     for name in map(_normal, more):
@@ -131,7 +131,7 @@ def with_dependencies(
         if (name, extra) in found or name in WITH_SPARK or required is None:
             continue
         found.add((name, extra))
-        for wanted in map(_required, required):
+        for wanted in map(_requirement, required):
             if extra in wanted.condition or not wanted.condition:
                 waiting += [(wanted.name, inner) for inner in ("", *wanted.extras)]
     return {name for name, _ in found}
@@ -183,7 +183,7 @@ class Requirement(NamedTuple):
     condition: frozenset[str]
 
 
-def _required(text: str) -> Requirement:
+def _requirement(text: str) -> Requirement:
     needs, _, condition = text.partition(";")
     found = REQUIREMENT.match(needs.strip())
     assert found is not None, f"not a requirement: {text}"

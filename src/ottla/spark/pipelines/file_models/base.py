@@ -68,7 +68,7 @@ class FileModel(BaseModel):
         try:
             return handler({name: inner for name, inner in value.items() if inner is not None})
         except ValidationError as error:
-            raise _worded(cls, error) from None
+            raise _reword(cls, error) from None
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -88,7 +88,7 @@ def mistake_at(path: str, text: str) -> ValidationError:
     return _error([(tuple(path.split(".")), text)])
 
 
-def checked(model: type[M], values: object) -> M:
+def model_of(model: type[M], values: object) -> M:
     """The model of these values; UserError with a line for each mistake."""
     found = mistakes_of(model, values)
     if found:
@@ -233,7 +233,7 @@ def known_keys(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _worded(model: type[FileModel], error: ValidationError) -> ValidationError:
+def _reword(model: type[FileModel], error: ValidationError) -> ValidationError:
     return _error([(detail["loc"], _text(model, detail)) for detail in error.errors()])
 
 
@@ -259,12 +259,12 @@ def _text(model: type[FileModel], detail: ErrorDetails) -> str:
             among = str(context["expected"]).replace("'", "").replace(" or ", ", ")
             return f"{detail['input']!r}: expected one of {among}"
         case "extra_forbidden":
-            return _unknown(str(detail["loc"][-1]), known_keys(model))
+            return _unknown_key(str(detail["loc"][-1]), known_keys(model))
         case _:
             return detail["msg"]
 
 
-def _unknown(name: str, known: Sequence[str]) -> str:
+def _unknown_key(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=1)
     advice = f"; did you mean {near[0]}?" if near else ""
     return f"unknown key{advice} (known: {', '.join(known)})"

@@ -26,9 +26,9 @@ from ottla.spark.pipelines.file_models.base import (
     Options,
     Place,
     Text,
-    checked,
     key,
     mistakes_of,
+    model_of,
     plain_text,
 )
 from ottla.spark.pipelines.file_models.formats import RegistryKeys
@@ -211,7 +211,7 @@ def _file_of(
     for name, right in items.items():
         rest[name] = right if name == "sources" else [*right.values()]
     unknown = {"name": UNNAMED} | ({"registry": UNNAMED} if "registry" in wrong_keys else {})
-    return checked(PipelineFile, {**unknown, **rest})
+    return model_of(PipelineFile, {**unknown, **rest})
 
 
 def _items(items: YamlValue) -> dict[int | str, YamlValue]:

@@ -60,7 +60,7 @@ def own_columns(frame: DataFrame) -> DataFrame:
     )
 
 
-def conformed(frame: DataFrame, plan: Conformance) -> DataFrame:
+def conform(frame: DataFrame, plan: Conformance) -> DataFrame:
     """A batch with the columns and types that its table takes."""
     from pyspark.sql import functions as F
 

@@ -51,17 +51,17 @@ class LakeTable(Protocol):
 def lake_writer(target: TableTarget, name: str = "") -> BatchWriter:
     """Writes one batch of a query into the table, once; `name` is that of the sink where a query
     has several, so that two of them may write one table."""
-    _opened(target, "")  # what is not installed is said before anything runs
+    _open(target, "")  # what is not installed is said before anything runs
 
     def write(frame: DataFrame, batch: int) -> None:
         query = f"{_query(frame)}-{name}" if name else _query(frame)
-        table = _opened(target, query)
+        table = _open(target, query)
         if table.has(batch):
             # Taken all the same: a query with state commits it when the rows have been.
             frame.write.format("noop").mode("overwrite").save()
             return
         frame.sparkSession.conf.set(*MICROSECONDS)
-        rows = _conformed(changes.own_columns(changes.latest(frame, target)), table, target)
+        rows = _conform(changes.own_columns(changes.latest(frame, target)), table, target)
         folder = f"{target.path.rstrip('/')}/data/{query}/{batch}"
         files = changes.write_files(rows, folder, target)
         if not files:
@@ -76,11 +76,11 @@ def lake_writer(target: TableTarget, name: str = "") -> BatchWriter:
     return write
 
 
-def _conformed(frame: DataFrame, table: LakeTable, target: TableTarget) -> DataFrame:
+def _conform(frame: DataFrame, table: LakeTable, target: TableTarget) -> DataFrame:
     """The batch as the table takes it; adds columns to the table where the policy says so."""
     where = f"{target.kind} table {target.name or target.path}"
     plan = conform(target.schema, changes.arrow_schema(frame), table.schema(), where)
-    frame = changes.conformed(frame, plan)
+    frame = changes.conform(frame, plan)
     if plan.added:
         fields = changes.arrow_schema(frame)
         table.add_columns([fields.field(name) for name in plan.added])
@@ -95,7 +95,7 @@ def _query(frame: DataFrame) -> str:
     return query
 
 
-def _opened(target: TableTarget, query: str) -> LakeTable:
+def _open(target: TableTarget, query: str) -> LakeTable:
     kind = target.kind
     try:
         if kind == "delta":

@@ -167,7 +167,7 @@ def check_writes(
             )
 
 
-def recorded(query_layouts: Sequence[QueryLayout]) -> Record:
+def record_of(query_layouts: Sequence[QueryLayout]) -> Record:
     """What must be known when the pipeline is started again."""
     return {
         layout.name: {

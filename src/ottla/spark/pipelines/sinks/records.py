@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.model.errors import UserError
 from ottla.spark.pipelines.decoding.formats import REASON, own_columns
 from ottla.spark.pipelines.dlq.letters import header
-from ottla.spark.pipelines.encoding.encoded_columns import encoded
+from ottla.spark.pipelines.encoding.encoded_columns import encode_column
 from ottla.spark.pipelines.spec import Encoding, FilesTarget, Sink, TableTarget, TopicTarget
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _bytes(expression: str | Encoding, frame: DataFrame) -> Column:
         column = F.expr(expression.of) if expression.of else row
         if REASON in frame.columns:  # refused rows need not fit a schema
             column = F.when(F.col(REASON).isNull(), column)
-        return encoded(expression, frame, column)
+        return encode_column(expression, frame, column)
     if expression == JSON:
         return F.to_json(row).cast("binary")
     column = F.expr(expression)

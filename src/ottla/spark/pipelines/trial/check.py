@@ -30,7 +30,7 @@ from ottla.spark.pipelines.trial.fixtures import (
     to_json,
     without_registry,
 )
-from ottla.spark.pipelines.trial.sample import refused
+from ottla.spark.pipelines.trial.sample import refused_rows
 from ottla.spark.pipelines.variables import Masks, YamlValue
 from ottla.spark.pipelines.views import Views
 
@@ -131,7 +131,7 @@ def run_test(spark: SparkSession, pipeline: Pipeline, test: PipelineTest) -> Out
     for view, expected in test.dead_letters.items():
         if view not in judged:
             raise UserError(f"test {test.name}: dead_letters: {view} has no dead_letter")
-        problems += differences(refused(judged[view]), expected, f"dead letters of {view}")
+        problems += differences(refused_rows(judged[view]), expected, f"dead letters of {view}")
     for name, expected in test.records.items():
         sink = sinks[name]
         if not isinstance(sink.target, TopicTarget):
@@ -173,7 +173,7 @@ def differences(
         return [f"{where}: no column {', '.join(unknown)}; it has {', '.join(frame.columns)}"]
     shown = frame.select(*columns) if columns else frame
     actual = Counter(map(_comparable_row, shown.collect()))
-    wanted = Counter(map(_comparable_row, _typed(shown, expected)))
+    wanted = Counter(map(_comparable_row, _typed_rows(shown, expected)))
     missing, unexpected = wanted - actual, actual - wanted
     return [
         *_lines(f"{where}: missing", missing, shown.columns),
@@ -181,7 +181,7 @@ def differences(
     ]
 
 
-def _typed(shown: DataFrame, expected: Sequence[Mapping[str, YamlValue]]) -> list[Row]:
+def _typed_rows(shown: DataFrame, expected: Sequence[Mapping[str, YamlValue]]) -> list[Row]:
     """Expected rows with the types of the view: times, decimals and nested rows included."""
     from pyspark.sql import functions as F
 

@@ -71,10 +71,10 @@ def parse_tests(
     values: Mapping[str, YamlValue], pipeline: Pipeline, folder: Path
 ) -> list[PipelineTest]:
     """The tests of a file; UserError with the place of what is wrong, a line for each mistake."""
-    from ottla.spark.pipelines.file_models.base import Mistakes, checked
+    from ottla.spark.pipelines.file_models.base import Mistakes, model_of
     from ottla.spark.pipelines.file_models.test_file import TestFile
 
-    file: TestFile = checked(TestFile, values)
+    file: TestFile = model_of(TestFile, values)
     formats = {source.name: source.format for source in pipeline.sources}
     formats |= {source.name: Format("json", source.schema) for source in pipeline.files}
     views = [*formats, *(step.name for step in pipeline.steps)]
@@ -164,13 +164,13 @@ def without_registry(pipeline: Pipeline) -> Pipeline:
 def _plain_source(source: Source) -> Source:
     if source.format.registry is None and source.key is None:
         return source
-    from ottla.spark.pipelines.decoding.numbered import resolved
+    from ottla.spark.pipelines.decoding.numbered import resolve
 
     where = f"sources.{source.name}"
     key = None
     if source.key is not None:
-        key = replace(resolved(source.key, f"{where}.key"), registry=None)
-    format = replace(resolved(source.format, where), registry=None)
+        key = replace(resolve(source.key, f"{where}.key"), registry=None)
+    format = replace(resolve(source.format, where), registry=None)
     return replace(source, format=format, key=key)
 
 

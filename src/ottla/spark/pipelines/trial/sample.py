@@ -59,7 +59,7 @@ def try_pipeline(
     for name, frame in views.frames.items():
         yield _view_rows(name, frame.select(*own_columns(frame)), rows)
     for letter in views.dead_letters:
-        yield _view_rows(f"dead letters of {letter.view}", refused(letter.judged), rows)
+        yield _view_rows(f"dead letters of {letter.view}", refused_rows(letter.judged), rows)
 
 
 def sample_options(options: Mapping[str, str], found: SourceRange, records: int) -> dict[str, str]:
@@ -74,7 +74,7 @@ def sample_options(options: Mapping[str, str], found: SourceRange, records: int)
     }
 
 
-def refused(judged: DataFrame) -> DataFrame:
+def refused_rows(judged: DataFrame) -> DataFrame:
     """Refused rows as people read them."""
     from pyspark.sql import functions as F
 
