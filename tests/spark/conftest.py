@@ -11,10 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ottla.spark
+from ottla.spark.pipelines.java import compiled_workers
 from ottla.spark.pipelines.session import LOCAL_CHECKPOINTS
 from ottla.testing import Broker
 from tests.spark.quick_jvm import QUICK_SPARK
 from tests.spark.spark_cluster import Cluster
+
+MASTER = "local[2]"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,8 +38,8 @@ def broker() -> Iterator[Broker]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jars = connector_jars()
-    made = (
-        SparkSession.builder.master("local[2]")
+    builder = (
+        SparkSession.builder.master(MASTER)
         .appName("ottla tests")
         .config(map={**QUICK_SPARK, **LOCAL_CHECKPOINTS})
         .config("spark.sql.shuffle.partitions", "2")
@@ -45,8 +48,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
         .config("spark.jars", ",".join(jars))
-        .getOrCreate()
     )
+    # As a pipeline has it: else each of thousands of Python processes compiles pyspark again.
+    with compiled_workers({"spark.master": MASTER}, os.environ):
+        made = builder.getOrCreate()
     made.sparkContext.setLogLevel("OFF")
     ottla.spark.register(made)
     yield made
