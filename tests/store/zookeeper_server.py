@@ -18,13 +18,12 @@ from kazoo.client import KazooClient
 
 from tests.cluster.process import wait_for
 from tests.skips import skip_without
+from tests.spark.quick_jvm import QUICK
 from tools.kafka_cache import cache_dir
 from tools.nodes import free_ports
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 SHELL = "org.apache.zookeeper.ZooKeeperMain"
-QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""One compiler, one collector: most servers live for seconds."""
 
 
 class Server:
@@ -51,7 +50,7 @@ class Server:
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [
-                "java", "-Xmx128m", *QUICK, *self._options,
+                "java", "-Xmx128m", *QUICK.split(), *self._options,
                 "-cp", f"{self._jars}/*", MAIN, str(self._config),
             ],
             stdout=subprocess.DEVNULL,
@@ -90,7 +89,10 @@ class Server:
     def shell(self, *words: str) -> str:
         """What ZooKeeper's own shell prints for a command."""
         done = subprocess.run(
-            ["java", *QUICK, "-cp", f"{self._jars}/*", SHELL, "-server", self.address, *words],
+            [
+                "java", *QUICK.split(), "-cp", f"{self._jars}/*", SHELL,
+                "-server", self.address, *words,
+            ],
             capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         return done.stdout

@@ -16,7 +16,8 @@ from kazoo.client import KazooClient
 
 from ottla.cli import main
 from ottla.cli.zookeeper.ensemble import properties
-from tests.store.zookeeper_server import QUICK, find_java
+from tests.spark.quick_jvm import QUICK_JAVA
+from tests.store.zookeeper_server import find_java
 from tools.nodes import free_ports
 
 
@@ -25,7 +26,7 @@ def started(data: Path, port: int, servers: int) -> Iterator[subprocess.Popen[st
     find_java()
     words = [sys.executable, "-m", "ottla", "zookeeper", "start", "--data", str(data)]
     words += ["--port", str(port), "--servers", str(servers)]
-    environment = {**os.environ, "JDK_JAVA_OPTIONS": " ".join(QUICK)}
+    environment = {**os.environ, **QUICK_JAVA}
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         yield process
