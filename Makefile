@@ -1,6 +1,6 @@
 # The few commands. `make run` and `make test` set everything up themselves.
 .DEFAULT_GOAL := help
-.PHONY: help run test setup seconds venv check unit sim interop cluster spark soak bench compat metrics coverage lock format
+.PHONY: help run test setup seconds venv kernels check unit sim interop cluster spark soak bench compat metrics coverage lock format
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -47,15 +47,23 @@ run: seconds venv
 	@$(PYTHON) -m tools.environment java
 	@$(BIN)/python -m tools.demo '$(SECONDS)'
 
-# Two suites at a time, the longest first: most of them wait for other programs most of the time.
+# Two suites at a time, the longest first: most of them wait for other programs most of the time. The
+# checks are one of them, and come first: types take minutes of one core.
 # One that fails does not keep the others from being run. What is set up is not set up again: that
 # would let the short ones go first. What was skipped, and why, comes last; with CI set in the
 # environment a client, a jar or a program that is missing is a failure.
-test: setup check
+test: setup
 	@skips=$$(mktemp -d); trap 'rm -rf "$$skips"' EXIT; \
 	TEST_SKIPS=$$skips $(MAKE) --no-print-directory -k -j2 -o setup -o venv \
-		interop unit spark cluster sim; status=$$?; \
+		check spark interop unit cluster sim; status=$$?; \
 	$(BIN)/python -m tools.skips $$skips; exit $$status
+
+# Suites start hundreds of Python processes. Each would compile all that it imports where the
+# environment tells Python not to keep that, and the first ones all compile the native kernels.
+unit sim interop cluster spark soak kernels: export PYTHONDONTWRITEBYTECODE :=
+
+kernels: venv
+	@$(BIN)/python -m ottla.protocol.records.columns.warm || true
 
 check: venv
 	@$(BIN)/ruff format --check --quiet . || { echo "format: run make format" >&2; exit 1; }
@@ -67,13 +75,13 @@ check: venv
 	@$(BIN)/python -m tools.metrics --check
 	@$(BIN)/python -m tools.coverage --check
 
-unit: venv
+unit: venv kernels
 	@$(PYTEST) -q $(UNIT)
 
-sim: venv
+sim: venv kernels
 	@$(if $(call have,tests/sim),$(PYTEST) -q --sim-seed $(SEED) --sim-count $(N) tests/sim)
 
-interop cluster spark: setup
+interop cluster spark: setup kernels
 	@$(if $(wildcard tests/$@),$(PYTEST) -q --durations 15 --timeout 300 tests/$@)
 
 soak: setup

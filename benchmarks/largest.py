@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from ottla.protocol.hot.produce_request import MAX_PARTITIONS
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
 
@@ -65,6 +66,8 @@ class Largest:
     version: int = -1
     most: int | None = None
     """As many items as this API may be asked for, if that is fewer than of others."""
+    makes_topics: bool = False
+    """Or deletes them: never asked for more than `Size.items`."""
     note: str = ""
 
 
@@ -336,7 +339,7 @@ _SETTING: Final = {"name": "retention.ms", "value": "2000"}
 _CHANGE: Final = {**_SETTING, "config_operation": 0}
 
 LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
-    "Produce": (Largest(_produce),),
+    "Produce": (Largest(_produce, most=MAX_PARTITIONS - 1_000),),
     "Fetch": (Largest(_fetch),),
     "ListOffsets": (Largest(_list_offsets),),
     "Metadata": (
@@ -378,10 +381,17 @@ LARGEST: Final[Mapping[str, tuple[Largest, ...]]] = {
     ),
     "CreateTopics": (
         Largest(lambda size: _new_topics(size, validate_only=True), note="validate only"),
-        Largest(lambda size: _new_topics(size, validate_only=False)),
-        Largest(_wide_topic, note="one topic"),
+        Largest(lambda size: _new_topics(size, validate_only=False), makes_topics=True),
+        Largest(_wide_topic, makes_topics=True, note="one topic"),
     ),
-    "DeleteTopics": (Largest(_deleted),),
+    "DeleteTopics": (
+        Largest(_deleted, makes_topics=True),
+        Largest(
+            lambda size: {"topic_names": size.named("absent"), "timeout": TIMEOUT_MS},
+            5,
+            note="topics that are not there",
+        ),
+    ),
     "DeleteRecords": (Largest(_records_deleted),),
     "InitProducerId": (
         Largest(lambda size: {"transactional_id": "large", "transaction_timeout": 60_000}),

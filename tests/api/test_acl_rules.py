@@ -55,9 +55,9 @@ def test_a_filter_with_an_unknown_word_is_refused(changed: dict[str, int]) -> No
     assert refused.value.code is ErrorCode.invalid_request
 
 
-def test_rules_of_one_resource_are_told_together() -> None:
+async def test_rules_of_one_resource_are_told_together() -> None:
     named = [rule(), rule(operation=4), rule(resource_name="other")]
-    told = resources([read_rule(SimpleNamespace(**one)) for one in named])
+    told = await resources([read_rule(SimpleNamespace(**one)) for one in named])
     assert [(one["resource_name"], len(one["acls"])) for one in told] == [  # type: ignore[arg-type]
         ("orders", 2),
         ("other", 1),

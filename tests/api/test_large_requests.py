@@ -14,11 +14,15 @@ from ottla.api.alter_replica_log_dirs import API as MOVE
 from ottla.api.api import Fields
 from ottla.api.consumer_group_heartbeat import API as HEARTBEAT
 from ottla.api.delete_groups import API as DELETE_GROUPS
+from ottla.api.delete_topics import API as DELETE_TOPICS
 from ottla.api.describe_log_dirs import API as DESCRIBE_DIRS
+from ottla.api.describe_topic_partitions import API as DESCRIBE_TOPICS
 from ottla.api.elect_leaders import API as ELECT
 from ottla.api.leave_group import API as LEAVE
 from ottla.api.list_groups import API as LIST_GROUPS
 from ottla.api.list_partition_reassignments import API as LIST_MOVES
+from ottla.api.list_transactions import API as LIST_TXNS
+from ottla.api.metadata import API as METADATA
 from ottla.api.offset_commit import API as OFFSET_COMMIT
 from ottla.api.offset_fetch import API as OFFSET_FETCH
 from ottla.api.services import Services
@@ -128,6 +132,70 @@ async def test_list_groups() -> None:
         assert turns >= STEPS_OF_PLAIN
         _, turns = await handled(LIST_GROUPS, broker.services, types_filter=names, states_filter=[])
         assert turns >= STEPS_OF_PLAIN
+
+
+async def test_list_transactions() -> None:
+    async with transacting() as broker:
+        me = await broker.begun()
+        unknown = [f"State{number}" for number in NUMBERS]
+        reply, turns = await handled(
+            LIST_TXNS,
+            broker.services,
+            state_filters=[*unknown, "Empty"],
+            duration_filter=-1,
+            producer_id_filters=[me.id, *range(1_000_000, 1_000_000 + MANY)],
+        )
+        [listed] = cast(list[Fields], reply["transaction_states"])
+        assert listed["transactional_id"] == ID
+        assert reply["unknown_state_filters"] == unknown
+        assert turns >= 3 * STEPS_OF_PLAIN
+
+
+async def test_describe_topic_partitions() -> None:
+    async with api_side() as side:
+        await side.data.lead()
+        names = sorted(f"u{number}" for number in NUMBERS)
+        topics = [{"name": name} for name in [TP.topic, *reversed(names), names[0]]]
+        reply, turns = await handled(
+            DESCRIBE_TOPICS, side.services, topics=topics, response_partition_limit=1, cursor=None
+        )
+        described = cast(list[Fields], reply["topics"])
+        assert [topic["name"] for topic in described] == [TP.topic, *names]
+        assert turns >= STEPS_OF_PLAIN + 3 * STEPS_OF_SLICE
+
+
+async def test_metadata_of_topics_that_are_not_there() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        names = ["t", *(f"u{number}" for number in NUMBERS)]
+        topics = [{"topic_id": None, "name": name} for name in [*names, *names[:10]]]
+        reply, turns = await handled(
+            METADATA,
+            services_of(one),
+            topics=topics,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        assert len(cast(list[Fields], reply["topics"])) == len(names)
+        assert turns >= 2 * STEPS_OF_SLICE
+
+
+async def test_delete_topics_that_are_not_there() -> None:
+    async with control_plane() as plane:
+        one = await plane.start(1)
+        await one.controller.create_topics([NewTopic("t")], 5_000)
+        names = [*(f"u{number}" for number in NUMBERS), "t", "u0"]
+        reply, turns = await handled(
+            DELETE_TOPICS, services_of(one), 5, topic_names=names, timeout=50_000
+        )
+        responses = cast(list[Fields], reply["responses"])
+        assert [response["name"] for response in responses] == names[:-1]
+        assert responses[0]["error_code"] is ErrorCode.invalid_request, "it is named twice"
+        codes = {response["error_code"] for response in responses[1:-1]}
+        assert codes == {ErrorCode.unknown_topic_or_partition}
+        assert responses[-1]["error_code"] is ErrorCode.none
+        assert turns >= 6 * STEPS_OF_SLICE
 
 
 async def test_add_partitions_to_txn() -> None:

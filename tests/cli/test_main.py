@@ -116,14 +116,15 @@ def test_a_reader_that_has_had_enough_ends_a_command_quietly(
 ) -> None:
     ottla = f"{sys.executable} -m ottla"
     words = f"{topic} --bootstrap-server {cli_broker.bootstrap_servers}"
+    record = "r" * 1_000  # 400 of them are more than a pipe holds
     program = (
-        f"yes record | head -n 20000 | {ottla} produce {words} 2>/dev/null\n"
+        f"yes {record} | head -n 400 | {ottla} produce {words} 2>/dev/null\n"
         f"{ottla} consume {words} | head -n 1"
     )
     done = subprocess.run(
         ["bash", "-c", program], capture_output=True, text=True, check=False, timeout=100
     )
-    assert (done.stdout, done.stderr) == ("record\n", "")
+    assert (done.stdout, done.stderr) == (f"{record}\n", "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -10,14 +10,18 @@ import pytest
 
 from ottla.delay.slices import (
     FREED,
+    PLAIN,
+    SLICE,
     SLICE_NS,
     Slices,
     arrays_of,
     finished,
     free,
+    in_order,
     in_slices,
     let_go,
     parts_of,
+    set_of,
     sliced,
     step_through,
 )
@@ -103,7 +107,7 @@ async def test_what_a_message_holds_is_freed_in_slices() -> None:
     held = [Held() for _ in range(3 * FREED)]
     left = weakref.WeakSet(held[:1] + held[-1:])
     fields = {"throttle_time": 0, "topics": [{"partitions": held}]}
-    arrays = arrays_of(fields)
+    arrays = await arrays_of(fields)
     del held, fields
     freeing = asyncio.create_task(free(arrays))
     await asyncio.sleep(0)
@@ -111,6 +115,17 @@ async def test_what_a_message_holds_is_freed_in_slices() -> None:
     assert len(left) == 1, "the last of them were freed, the first not yet"
     await freeing
     assert not left
+
+
+async def test_the_arrays_of_a_message_are_looked_for_in_slices() -> None:
+    partitions = [{"partition": number, "replicas": [number]} for number in range(SLICE)]
+    topics = [{"name": str(number), "partitions": partitions[:]} for number in range(SLICE)]
+    counted = Turns()
+    counted.begin()
+    arrays = await arrays_of({"throttle_time": 0, "topics": topics})
+    assert counted.end() >= SLICE * SLICE // PLAIN
+    assert arrays[0] == topics
+    assert len(arrays) == 1 + SLICE + SLICE * SLICE
 
 
 @pytest.mark.parametrize("items", [set(range(2 * FREED + 1)), dict.fromkeys(range(2 * FREED + 1))])
@@ -122,6 +137,19 @@ async def test_sets_and_dictionaries_are_emptied_in_slices(
     await let_go(items)
     assert not items
     assert counted.end() == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, PLAIN, 3 * PLAIN + 1])
+async def test_many_items_are_sorted_and_made_a_set_in_slices(count: int) -> None:
+    items = [str(number * 7919 % 1_000) for number in range(count)]
+    counted = Turns()
+    counted.begin()
+    assert await in_order(items) == sorted(items)
+    assert counted.end() >= (count > PLAIN) * count // SLICE
+    counted = Turns()
+    counted.begin()
+    assert await set_of(items) == set(items)
+    assert counted.end() == max(0, count - 1) // PLAIN
 
 
 def test_parts_are_made_one_by_one() -> None:

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.spark.quick_jvm import QUICK_JAVA
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(console|python) (run|serve)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PORTS = ("9092", "9404")
@@ -99,6 +101,7 @@ def environment(folder: Path) -> dict[str, str]:
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     return {
         **os.environ,
+        **QUICK_JAVA,
         "PATH": f"{folder}:{os.environ['PATH']}",
         "PYTHONPATH": path,
         "XDG_CONFIG_HOME": str(folder / "config"),

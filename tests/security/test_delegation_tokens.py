@@ -12,6 +12,7 @@ import pytest
 from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.delegation_tokens import (
+    MAX_RENEWERS,
     DelegationTokens,
     NewToken,
     Token,
@@ -43,6 +44,15 @@ def test_a_token_expires_after_its_renewal_period_and_never_beyond_its_maximum(
 ) -> None:
     made = token(lifetime_ms)
     assert (made.issued_ms, made.max_ms, made.expires_ms) == (NOW_MS, max_ms, expires_ms)
+
+
+def test_a_token_has_no_more_renewers_than_one_can_store_at_once() -> None:
+    many = tuple(f"User:renewer-{number}" for number in range(MAX_RENEWERS + 1))
+    most = created(NEW._replace(renewers=many[1:]), b"0123456789abcdef", NOW_MS, LIFETIMES)
+    assert len(most.renewers) == MAX_RENEWERS
+    with pytest.raises(KafkaError, match="at most 1000 renewers, not 1001") as refused:
+        created(NEW._replace(renewers=many), b"0123456789abcdef", NOW_MS, LIFETIMES)
+    assert refused.value.code is ErrorCode.invalid_request
 
 
 def test_owner_and_renewers_renew_a_token_up_to_its_maximum() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.dynamic import DynamicConfig
+from ottla.delay.slices import SLICE
 from ottla.model.ids import BrokerId
 from ottla.security.password_encoder import PasswordEncoder
 from ottla.shared_state.config_store import NOTIFICATIONS_RETAINED, ConfigStore
@@ -18,6 +19,7 @@ from ottla.store.memory import Ensemble, MemoryStore, StoreFaults
 from ottla.store.nodes import ConfigNode
 from ottla.store.port import Session
 from tests.fakes.control_plane import settle, until
+from tests.fakes.loop_turns import Turns
 
 
 class Broker:
@@ -49,6 +51,19 @@ async def test_a_changed_setting_holds_here_at_once_and_soon_everywhere() -> Non
         assert one.config.topic("t").retention_ms == 5
         for task in running:
             task.cancel()
+
+
+async def test_settings_of_many_topics_are_read_in_slices() -> None:
+    one = Broker(Ensemble(), 1)
+    async with asyncio.TaskGroup() as tasks:
+        running = await one.start(tasks)
+        await one.configs.change_topic("t2", lambda stored: {**stored, "retention.ms": "5"})
+        counted = Turns()
+        counted.begin()
+        await one.configs.load_topics(f"t{number}" for number in range(10 * SLICE))
+        assert counted.end() >= 9
+        assert one.config.topic("t2").retention_ms == 5
+        running.cancel()
 
 
 async def test_settings_of_all_brokers_and_of_one_broker_are_kept_apart() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+QUICK_JAVA: Final = {"JDK_JAVA_OPTIONS": QUICK}
+"""In the environment of a process: every Java that it starts is told so."""
 QUICK_SPARK: Final = {
     "spark.driver.extraJavaOptions": QUICK,
     "spark.executor.extraJavaOptions": QUICK,

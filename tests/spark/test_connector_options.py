@@ -94,8 +94,12 @@ READ: dict[str, Options] = {
     "headers": {"includeHeaders": "true"},
     "cut into many tasks": {"minPartitions": "11"},
     "cut by records": {"maxRecordsPerPartition": "7"},
-    "uncommitted records": {"kafka.isolation.level": "read_uncommitted"},
-    "committed records": {"kafka.isolation.level": "read_committed"},
+    "uncommitted records": {
+        "subscribe": "orders,payments", "kafka.isolation.level": "read_uncommitted",
+    },
+    "committed records": {
+        "subscribe": "orders,payments", "kafka.isolation.level": "read_committed",
+    },
     "a reporter of metrics": {"kafka.metric.reporters": ""},
     "a type of trust store": {"kafka.ssl.truststore.type": "PKCS12"},
     "a setting of somebody else": {"kafka.my.reporter.url": "http://x"},
@@ -142,6 +146,7 @@ def servers() -> Iterator[str]:
             for at in range(4):
                 producer.begin()
                 producer.send("payments", b"%d" % at)
+                producer.flush()  # one that is aborted is in the log, too
                 (producer.abort if at % 2 else producer.commit)()
         yield servers
 
@@ -170,8 +175,10 @@ def streamed(spark: SparkSession, format: str, servers: str, options: Options) -
 
 
 def subscribed(options: Options) -> Options:
+    """With a topic and an isolation level, whose default is another for the connector."""
     named = {"subscribe", "subscribePattern", "assign"} & options.keys()
-    return options if named else {"subscribe": "orders", **options}
+    topic = {} if named else {"subscribe": "orders"}
+    return {**topic, "kafka.isolation.level": "read_committed", **options}
 
 
 @pytest.mark.parametrize("name", READ)

@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 
 from tests.cluster.process import wait_for
 from tests.skips import skip_without
+from tests.spark.quick_jvm import QUICK
 from tools.kafka_cache import cache_dir
 from tools.nodes import free_ports
 
@@ -48,10 +49,13 @@ class Server:
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            ["java", "-Xmx128m", *self._options, "-cp", f"{self._jars}/*", MAIN, str(self._config)],
+            [
+                "java", "-Xmx128m", *QUICK.split(), *self._options,
+                "-cp", f"{self._jars}/*", MAIN, str(self._config),
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )
+        )  # fmt: skip
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
@@ -85,7 +89,10 @@ class Server:
     def shell(self, *words: str) -> str:
         """What ZooKeeper's own shell prints for a command."""
         done = subprocess.run(
-            ["java", "-cp", f"{self._jars}/*", SHELL, "-server", self.address, *words],
+            [
+                "java", *QUICK.split(), "-cp", f"{self._jars}/*", SHELL,
+                "-server", self.address, *words,
+            ],
             capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         return done.stdout

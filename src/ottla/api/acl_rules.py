@@ -5,9 +5,10 @@ Owns the validation of ACLs and filters. Never stores any.
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections.abc import Iterable
 
 from ottla.api.api import Context, Fields
+from ottla.delay.slices import in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.schema import KioStruct
 from ottla.security.acl import (
@@ -71,25 +72,33 @@ def read_filter(entry: KioStruct) -> Filter:
     return filter_
 
 
-def resources(rules: list[Rule]) -> list[Fields]:
+async def resources(rules: Iterable[Rule]) -> list[Fields]:
     """ACLs in order, grouped by resource."""
-    return [
-        {
-            "resource_type": kind,
-            "resource_name": name,
-            "pattern_type": pattern,
-            "acls": [
+    shown: list[Fields] = []
+    acls: list[Fields] = []
+    last: tuple[object, ...] = ()
+    async for rule in in_slices(rules):
+        resource = rule[:3]
+        if resource != last:
+            last, acls = resource, []
+            kind, name, pattern = resource
+            shown.append(
                 {
-                    "principal": rule.principal,
-                    "host": rule.host,
-                    "operation": rule.operation,
-                    "permission_type": rule.permission,
+                    "resource_type": kind,
+                    "resource_name": name,
+                    "pattern_type": pattern,
+                    "acls": acls,
                 }
-                for rule in resource_rules
-            ],
-        }
-        for (kind, name, pattern), resource_rules in groupby(rules, key=lambda rule: rule[:3])
-    ]
+            )
+        acls.append(
+            {
+                "principal": rule.principal,
+                "host": rule.host,
+                "operation": rule.operation,
+                "permission_type": rule.permission,
+            }
+        )
+    return shown
 
 
 def whole(rule: Rule) -> Fields:

@@ -22,15 +22,15 @@ FIRST_STRICT: Final = 3
 
 
 async def create_partitions(request: Request, ctx: Context) -> Fields:
-    times = Counter(topic.name for topic in request.topics)
-    refusals: dict[str, KafkaError | None] = {
-        name: KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
-        for name in times
-        if times[name] > 1
-    }
     slices = Slices()
+    times: Counter[str] = Counter()
+    async for topic in slices.of(request.topics):
+        times[topic.name] += 1
+    refusals: dict[str, KafkaError | None] = {}
     async for name in slices.of(times):
-        if name not in refusals and not ctx.allows(Operation.ALTER, Kind.TOPIC, name):
+        if times[name] > 1:
+            refusals[name] = KafkaError(ErrorCode.invalid_request, "Duplicate topic name.")
+        elif not ctx.allows(Operation.ALTER, Kind.TOPIC, name):
             refusals[name] = KafkaError(ErrorCode.topic_authorization_failed)
     quota = MutationQuota(ctx, FIRST_STRICT)
     topics = ctx.services.metadata.image.topics

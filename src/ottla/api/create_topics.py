@@ -31,7 +31,9 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     controller = ctx.services.controller
     outcomes: dict[str, Created | KafkaError] = {}
     new_topics: dict[str, NewTopic] = {}
-    times = Counter(topic.name for topic in request.topics)
+    times: Counter[str] = Counter()
+    async for topic in in_slices(request.topics):
+        times[topic.name] += 1
     creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     slices = Slices(SLICE)
     quota = MutationQuota(ctx, FIRST_STRICT)
@@ -49,7 +51,7 @@ async def create_topics(request: Request, ctx: Context) -> Fields:
     outcomes |= await controller.create_topics(
         list(new_topics.values()), wire.ms(request.timeout), validate_only=request.validate_only
     )
-    for topic in request.topics:
+    async for topic in in_slices(request.topics):
         if topic.name in new_topics and isinstance(outcomes[topic.name], KafkaError):
             quota.give_back(_partition_count(topic, ctx))
     created = [name for name, outcome in outcomes.items() if isinstance(outcome, Created)]

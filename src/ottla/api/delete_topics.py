@@ -6,11 +6,12 @@ A peer that may not describe a topic learns neither that it exists nor its name.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ottla.api.api import NOT_HOSTED, Api, Context, Fields, Request
 from ottla.api.throttling import MutationQuota
-from ottla.delay.slices import in_slices
+from ottla.delay.slices import Slices, let_go
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_TOPIC_ID, TopicId
@@ -40,13 +41,15 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
             ErrorCode.topic_deletion_disabled if has_own_code else ErrorCode.invalid_request,
             "Topic deletion is disabled.",
         )
-    requested = _requested_topics(request)
-    times = Counter(requested)
+    slices = Slices()
+    times: Counter[Named] = Counter()
+    async for reference in slices.of(_requested_topics(request)):
+        times[reference] += 1
     image = ctx.services.metadata.image
     deletes_any = ctx.allows(Operation.DELETE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     outcomes: dict[Named, str | Fields] = {}
     quota = MutationQuota(ctx, FIRST_STRICT)
-    async for reference in in_slices(times):
+    async for reference in slices.of(times):
         try:
             if times[reference] > 1:
                 what = "id" if reference.name is None else "name"
@@ -64,19 +67,22 @@ async def delete_topics(request: Request, ctx: Context) -> Fields:
             except KafkaError as refusal:
                 refused = _response(name, reference.id, refusal.code, refusal.message)
         outcomes[reference] = name if refused is None else refused
-    names = {name for name in outcomes.values() if isinstance(name, str)}
-    codes = await ctx.services.controller.delete_topics(sorted(names), wire.ms(request.timeout))
+    names = {name: None async for name in slices.of(outcomes.values()) if isinstance(name, str)}
+    codes = await ctx.services.controller.delete_topics(names, wire.ms(request.timeout))
     responses = [
         _result(reference, outcome, codes, image)
-        async for reference, outcome in in_slices(list(outcomes.items()))
+        async for reference, outcome in slices.of(outcomes.items())
     ]
+    await let_go(times)
+    await let_go(outcomes)
+    await let_go(codes)
     return {"throttle_time": quota.delay_ms, "responses": responses}
 
 
-def _requested_topics(request: Request) -> list[Named]:
+def _requested_topics(request: Request) -> Iterator[Named]:
     if request.__version__ < FIRST_BY_ID:
-        return [Named(name, NO_TOPIC_ID) for name in request.topic_names]
-    return [Named(topic.name, topic.topic_id or NO_TOPIC_ID) for topic in request.topics]
+        return (Named(name, NO_TOPIC_ID) for name in request.topic_names)
+    return (Named(topic.name, topic.topic_id or NO_TOPIC_ID) for topic in request.topics)
 
 
 def _resolve(reference: Named, image: Image) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from ottla.api.acl_rules import read_filter, resources, store_of
@@ -20,8 +19,7 @@ async def describe_acls(request: Request, ctx: Context) -> Fields:
     rules = ctx.services.authorizer.rules or Rules()
     filter_ = read_filter(request)
     matching = await rules.matching(filter_, Slices())
-    await asyncio.sleep(0)
-    return {**_head(ErrorCode.none, None), "resources": resources(matching)}
+    return {**_head(ErrorCode.none, None), "resources": await resources(matching)}
 
 
 def _head(code: ErrorCode, message: str | None) -> Fields:

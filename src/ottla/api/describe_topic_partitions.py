@@ -12,7 +12,7 @@ from typing import Final
 from ottla.api import operations
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.metadata import ALLOWED, hidden_topic, no_such_topic, topic_fields, unknown_topic
-from ottla.delay.slices import Slices
+from ottla.delay.slices import PLAIN, Slices, in_order, in_slices
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.protocol.schema import KioMessage
 from ottla.security.acl import Kind, Operation
@@ -27,11 +27,11 @@ async def describe_topic_partitions(request: Request, ctx: Context) -> Fields:
     cursor = request.cursor
     _check_cursor(request)
     topics: list[Fields] = []
-    names = _names(request, list(image.topics))
+    names = await _names(request, list(image.topics))
     slices = Slices()
     hidden = {name async for name in slices.of(names) if not _may_see(name, request, ctx)}
     if request.topics:
-        topics += [hidden_topic(name) for name in sorted(hidden)]
+        topics += [hidden_topic(name) async for name in slices.of(names) if name in hidden]
     async for name in slices.of(names):
         if name in hidden:
             continue
@@ -73,12 +73,14 @@ def _check_cursor(request: KioMessage) -> None:
         )
 
 
-def _names(request: KioMessage, existing: list[str]) -> list[str]:
-    requested = [topic.name for topic in request.topics] or existing
-    names = sorted(set(requested))
-    if request.cursor is None:
-        return names
-    return [name for name in names if name >= request.cursor.topic_name]
+async def _names(request: KioMessage, existing: list[str]) -> list[str]:
+    """In order, each once, from the cursor's topic on."""
+    first = "" if request.cursor is None else request.cursor.topic_name
+    names = existing
+    if request.topics:
+        names = [topic.name async for topic in in_slices(request.topics, PLAIN)]
+    in_page = [name async for name in in_slices(names, PLAIN) if name >= first]
+    return list(dict.fromkeys(await in_order(in_page)))
 
 
 def _page(topics: list[Fields], cursor: Fields | None) -> Fields:

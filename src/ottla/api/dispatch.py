@@ -207,7 +207,7 @@ class Dispatch:
             if wire.reply_is_large(call, fields):
                 await asyncio.sleep(0)
                 slot.reply([await finished(wire.reply_in_pieces(call, fields))])
-                arrays = arrays_of(fields)
+                arrays = await arrays_of(fields)
                 del fields
                 await free(arrays)
             else:

@@ -8,7 +8,7 @@ from typing import Final
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.api.authorise import on_cluster
 from ottla.controller.events import ElectionKind
-from ottla.delay.slices import Slices
+from ottla.delay.slices import Slices, free, let_go
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol import wire
@@ -44,6 +44,9 @@ async def elect_leaders(request: Request, ctx: Context) -> Fields:
     async for tp, code in slices.of(codes.items()):
         topics.setdefault(tp.topic, []).append(_result(tp, code, existing))
     results = [_topic(*item) async for item in slices.of(topics.items())]
+    await let_go(codes)
+    if partitions is not None:
+        await free([partitions])
     return {**_head(ErrorCode.none), "replica_election_results": results}
 
 

@@ -5,12 +5,13 @@ Those that the peer may not describe are omitted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
 from ottla.coordinator.regular_expressions import compiled
 from ottla.coordinator.txn.state import Transaction, TxnState
-from ottla.delay.slices import in_slices
+from ottla.delay.slices import PLAIN, Slices, in_slices, parts_of, set_of
 from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode
 from ottla.security.acl import Kind, Operation
@@ -23,7 +24,8 @@ async def list_transactions(request: Request, ctx: Context) -> Fields:
     now_ms = ctx.services.broker.clock.wall_ms()
     id_pattern = request.transactional_id_pattern
     matches = compiled(id_pattern) if id_pattern else None
-    states, producers = frozenset(request.state_filters), frozenset(request.producer_id_filters)
+    states = await set_of(request.state_filters)
+    producers = await set_of(request.producer_id_filters)
     transactions = [
         {
             "transactional_id": txn.id,
@@ -40,9 +42,18 @@ async def list_transactions(request: Request, ctx: Context) -> Fields:
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
-        "unknown_state_filters": [s for s in request.state_filters if s not in LABELS],
+        "unknown_state_filters": await _unknown(request.state_filters),
         "transaction_states": transactions,
     }
+
+
+async def _unknown(states: Sequence[str]) -> list[str]:
+    unknown: list[str] = []
+    slices = Slices(PLAIN)
+    for some in parts_of(states, PLAIN):
+        await slices.took(len(some))
+        unknown += [state for state in some if state not in LABELS]
+    return unknown
 
 
 def _is_old_enough(txn: Transaction, longer_ms: int, now_ms: WallMs) -> bool:

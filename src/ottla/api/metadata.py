@@ -54,7 +54,7 @@ async def metadata(request: Request, ctx: Context) -> Fields:
     else:
         missing = await _create_missing(request, ctx, slices)
         view = _View(request, ctx)
-        once = _distinct(topics, view.image)
+        once = await _distinct(topics, view.image, slices)
         shown_topics = [
             await view.requested_topic(requested, missing, slices)
             async for requested in slices.of(once)
@@ -147,10 +147,12 @@ def _describes(name: str, ctx: Context, *, noted: bool = True) -> bool:
     return ctx.allows(Operation.DESCRIBE, Kind.TOPIC, name, noted=noted)
 
 
-def _distinct(topics: Iterable[KioStruct], image: Image) -> Iterable[KioStruct]:
+async def _distinct(
+    topics: Iterable[KioStruct], image: Image, slices: Slices
+) -> Iterable[KioStruct]:
     """Without duplicates, by name or by id."""
     distinct: dict[str | TopicId, KioStruct] = {}
-    for requested in topics:
+    async for requested in slices.of(topics):
         topic_id = requested.topic_id or NO_TOPIC_ID
         by_id = requested.name is None or topic_id != NO_TOPIC_ID
         distinct.setdefault(
@@ -200,7 +202,7 @@ async def _create_missing(request: Request, ctx: Context, slices: Slices) -> _Mi
     existing = ctx.services.metadata.image.topics
     creates_any = ctx.allows(Operation.CREATE, Kind.CLUSTER, CLUSTER_NAME, noted=False)
     barred: set[str] = set()
-    missing: set[str] = set()
+    missing: dict[str, None] = {}
     async for requested in slices.of(request.topics):
         name = requested.name
         if not name or name in existing or not _describes(name, ctx, noted=False):
@@ -208,8 +210,8 @@ async def _create_missing(request: Request, ctx: Context, slices: Slices) -> _Mi
         if not creates_any and not ctx.allows(Operation.CREATE, Kind.TOPIC, name):
             barred.add(name)
         elif _is_name(name):
-            missing.add(name)
-    names = sorted(missing)
+            missing[name] = None
+    names = list(missing)
     if names:
         await ctx.services.controller.auto_create(names[:AUTO_CREATED_MAX], CREATION_TIMEOUT_MS)
     return _Missing(barred, frozenset(names[AUTO_CREATED_MAX:]))

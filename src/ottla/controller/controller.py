@@ -42,7 +42,7 @@ from ottla.controller.runtime.store_reader import new_topic_id
 from ottla.controller.state import Leadership, PartitionAssignment, TopicRules
 from ottla.controller.topic_rules import automatic
 from ottla.controller.topics import UNCLEAN, Created
-from ottla.delay.slices import in_slices, sliced
+from ottla.delay.slices import PLAIN, in_slices, parts_of, sliced
 from ottla.metadata.image import Image
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicId, TopicPartition
@@ -118,7 +118,7 @@ class Controller:
             created = (result for result in results.values() if isinstance(result, Created))
             budget -= sum(result.partition_count for result in created)
 
-        await _each_slice(sliced(valid, TOPICS_AT_ONCE), create, timeout_ms)
+        await _each_slice(parts_of(valid, TOPICS_AT_ONCE), create, timeout_ms)
         return answer
 
     async def auto_create(
@@ -154,7 +154,7 @@ class Controller:
     async def create_partitions(
         self, topics: Sequence[MorePartitions], timeout_ms: int, *, validate_only: bool = False
     ) -> Mapping[str, KafkaError | None]:
-        totals = {topic.name: topic.total for topic in topics}
+        totals = {topic.name: topic.total async for topic in in_slices(topics, PLAIN)}
         answer: dict[str, KafkaError | None] = dict.fromkeys(totals, TIMED_OUT)
         budget = self._loop.state.rules.partitions_per_request_max
 
@@ -174,7 +174,7 @@ class Controller:
             grown = (name for name, refusal in results.items() if refusal is None)
             budget -= sum(totals[name] - before.get(name, 0) for name in grown)
 
-        await _each_slice(sliced(topics, TOPICS_AT_ONCE), create, timeout_ms)
+        await _each_slice(parts_of(topics, TOPICS_AT_ONCE), create, timeout_ms)
         return answer
 
     async def delete_topics(self, names: Iterable[str], timeout_ms: int) -> dict[str, ErrorCode]:
@@ -182,7 +182,7 @@ class Controller:
         pending: dict[str, tuple[int, asyncio.Future[object]]] = {}
         codes = dict.fromkeys(names, ErrorCode.request_timed_out)
         try:
-            async for some in in_slices(sliced(list(codes), TOPICS_AT_ONCE), 1):
+            async for some in in_slices(parts_of(list(codes), TOPICS_AT_ONCE), 1):
                 opened = {name: self._loop.open_request() for name in some}
                 pending |= opened
                 ids = {name: request_id for name, (request_id, _) in opened.items()}
@@ -196,13 +196,13 @@ class Controller:
         except TimeoutError:
             pass
         finally:
-            for request_id, _ in pending.values():
+            async for request_id, _ in in_slices(pending.values()):
                 self._loop.close_request(request_id)
         return codes
 
     async def elect_leaders(
         self, kind: ElectionKind, partitions: Sequence[TopicPartition] | None, timeout_ms: int
-    ) -> Mapping[TopicPartition, ErrorCode]:
+    ) -> dict[TopicPartition, ErrorCode]:
         """A code for each partition; of all partitions, for those that need an election."""
         codes: dict[TopicPartition, ErrorCode] = {}
         decided = 0
@@ -343,7 +343,7 @@ async def _ask_to_create(
 
 
 async def _each_slice(
-    slices: Sequence[Item],
+    slices: Iterable[Item],
     create: Callable[[Item], Awaitable[None]],
     timeout_ms: int,
 ) -> None:

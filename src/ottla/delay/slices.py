@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from heapq import merge
+from typing import Any, Final, TypeVar
 
 from ottla.model.clock import Clock
 
 T = TypeVar("T")
+Ordered = TypeVar("Ordered", bound=str | tuple[Any, ...])
 V = TypeVar("V")
 
 SLICE: Final = 200
@@ -96,6 +98,29 @@ def parts_of(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
+async def set_of(items: Sequence[T]) -> set[T]:
+    """The items as a set, made in slices."""
+    made: set[T] = set()
+    slices = Slices(PLAIN)
+    for some in parts_of(items, PLAIN):
+        await slices.took(len(some))
+        made.update(some)
+    return made
+
+
+async def in_order(items: Iterable[Ordered]) -> list[Ordered]:
+    """As `sorted`: parts of them, each in one piece, which are then merged in slices."""
+    unsorted = items if isinstance(items, list) else list(items)
+    slices = Slices(PLAIN)
+    parts: list[list[Ordered]] = []
+    for some in parts_of(unsorted, PLAIN):
+        await slices.took(len(some))
+        parts.append(sorted(some))
+    if len(parts) < 2:
+        return parts[0] if parts else []
+    return [item async for item in in_slices(merge(*parts))]
+
+
 async def finished(work: Generator[None, None, T]) -> T:
     """What the work returns; it yields where the loop may have a turn."""
     while True:
@@ -107,23 +132,26 @@ async def finished(work: Generator[None, None, T]) -> T:
         await asyncio.sleep(0)
 
 
-def arrays_of(fields: Mapping[str, object]) -> list[list[object]]:
+async def arrays_of(fields: Mapping[str, object]) -> list[list[object]]:
     """Copies of the arrays in a message, and of those in their elements where these are few.
 
     What is in them is freed with the copies: elements that are many have little in them. Each
     comes before those in its elements.
     """
     arrays: list[list[object]] = []
-    for value in fields.values():
-        if isinstance(value, list):
-            arrays.append(value[:])
-            for element in value if len(value) <= SLICE else ():
-                if isinstance(element, dict):
-                    arrays += arrays_of(element)
+    slices = Slices(PLAIN)
+    structs = [fields]
+    while structs:
+        await slices.took(1)
+        for value in structs.pop().values():
+            if isinstance(value, list):
+                arrays.append(value[:])
+                if len(value) <= SLICE:
+                    structs += [element for element in value if isinstance(element, dict)]
     return arrays
 
 
-async def free(arrays: list[list[object]]) -> None:
+async def free(arrays: Iterable[list[T]]) -> None:
     """Let go of the arrays in slices: to free 100,000 objects in one piece takes over 10 ms."""
     slices = Slices(FREED)
     for array in arrays:  # the outer ones first: their elements hold what is in the inner ones

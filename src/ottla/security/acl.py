@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Set
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from ottla.delay.slices import Slices, in_slices
+from ottla.delay.slices import Slices, in_order, in_slices
 
 ANYBODY: Final = "User:*"
 ANYWHERE: Final = "*"
@@ -196,9 +196,7 @@ class Rules:
         if acl_filter.name is not None and acl_filter.pattern is not Pattern.MATCH:
             rules = self._by_name.get(acl_filter.name, ())  # the others cannot match
         found = [rule async for rule in slices.of(rules) if acl_filter.accepts(rule)]
-        await slices.took(len(found))
-        found.sort()
-        return found
+        return await in_order(found)
 
     def allow(
         self, principal: str, host: str, operation: Operation, kind: Kind, name: str

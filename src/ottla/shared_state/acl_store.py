@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from ottla.delay.slices import Slices, in_slices, sliced
+from ottla.delay.slices import Slices, in_order, in_slices, sliced
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.change_notifications import (
@@ -107,7 +107,9 @@ class AclStore:
         await self._read()
         rules = self._authorizer.rules or Rules()
         slices = Slices()
-        removed = [await rules.matching(acl_filter, slices) for acl_filter in filters]
+        removed = [
+            await rules.matching(acl_filter, slices) async for acl_filter in slices.of(filters)
+        ]
         all_removed = await _by_resource(rule for matching in removed for rule in matching)
         await self._change_all(all_removed, frozenset.difference)
         await self._read()
@@ -151,7 +153,7 @@ class AclStore:
                 (kind, paths.plain(name), pattern)
                 for pattern, root in _ROOTS.items()
                 for word, kind in KINDS.items()
-                for name in await self._store.children(f"{root}/{word}")
+                async for name in in_slices(await self._store.children(f"{root}/{word}"))
             ]
             rules_read: list[Rule] = []
             for some in sliced(resources):
@@ -163,7 +165,8 @@ class AclStore:
             if self._authorizer.rules is None or rules.all != self._authorizer.rules.all:
                 self._authorizer.follow(rules)
         for path, names in zip(_CHANGE_PATHS.values(), notifications, strict=True):
-            await delete_notifications(self._store, path, sorted(names), NOTIFICATIONS_RETAINED)
+            in_age = await in_order(names)
+            await delete_notifications(self._store, path, in_age, NOTIFICATIONS_RETAINED)
 
 
 def _change_op(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Final, NamedTuple
 
-from ottla.delay.slices import sliced
+from ottla.delay.slices import PLAIN, SLICE, in_order, in_slices, parts_of, sliced
 from ottla.store import paths
 from ottla.store.nodes import ConfigChangeNode
 from ottla.store.port import (
@@ -141,7 +143,9 @@ class NumberedNotifications:
     async def start(self) -> None:
         """Watch for new ones. The caller reads everything next; may be called again."""
         self._watch.listen()
-        self._last_number = max(map(self._number, await self._names()), default=self._last_number)
+        numbered = await self._numbered()
+        if numbered:
+            self._last_number, _ = numbered[-1]
 
     async def run(
         self,
@@ -155,24 +159,38 @@ class NumberedNotifications:
         """
 
         async def read() -> None:
-            names = await self._names()
-            new = [name for name in names if self._number(name) > self._last_number]
+            numbered = await self._numbered()
+            new = numbered[bisect_right(numbered, self._last_number, key=itemgetter(0)) :]
             if not new:
                 return
-            if self._number(new[0]) > self._last_number + 1:
+            nodes = None
+            if new[0][0] == self._last_number + 1:
+                nodes = await self._nodes(new)
+            if nodes is None:
                 await read_all()
             else:
-                nodes = await self._store.get_many([f"{self._parent}/{name}" for name in new])
-                await read_changed([node for node in nodes if node is not None])
-            self._last_number = self._number(new[-1])
+                await read_changed(nodes)
+            self._last_number = new[-1][0]
+            names = [name async for _, name in in_slices(numbered, PLAIN)]
             await delete_notifications(self._store, self._parent, names, self._retained)
 
         await read_on_change(self._changed, what, read)
 
-    async def _names(self) -> list[str]:
-        """Those that have a number, the oldest first."""
-        names = [name for name in await self._watch.read() if self._number(name) >= 0]
-        return sorted(names, key=self._number)
+    async def _numbered(self) -> list[tuple[int, str]]:
+        """Those that have a number, with it; the oldest first."""
+        names = await self._watch.read()
+        numbered = [(self._number(name), name) async for name in in_slices(names, PLAIN)]
+        return await in_order([each for each in numbered if each[0] >= 0])
+
+    async def _nodes(self, numbered: Sequence[tuple[int, str]]) -> list[Node] | None:
+        """None if another broker has deleted some of them meanwhile."""
+        nodes: list[Node] = []
+        async for some in in_slices(sliced(numbered), 1):
+            for node in await self._store.get_many([f"{self._parent}/{name}" for _, name in some]):
+                if node is None:
+                    return None
+                nodes.append(node)
+        return nodes
 
     def _number(self, name: str) -> int:
         digits = name.removeprefix(self._prefix)
@@ -198,12 +216,12 @@ async def delete_notifications(
     store: Store, parent: str, names: Sequence[str], retained: int
 ) -> None:
     """Delete the oldest notifications; `names` are sorted by age, the last ones are retained."""
-    old: list[Op] = [Delete(f"{parent}/{name}") for name in names[:-retained]]
-    for some in sliced(old):
+    async for some in in_slices(parts_of(names[:-retained], SLICE), 1):
+        old: list[Op] = [Delete(f"{parent}/{name}") for name in some]
         try:
-            await store.multi(some)
+            await store.multi(old)
         except NoNode:  # another broker deletes them too
-            for op in some:
+            for op in old:
                 with suppress(NoNode):
                     await store.multi([op])
 

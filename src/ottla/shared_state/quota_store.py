@@ -57,12 +57,11 @@ class QuotaStore:
         if not entities:
             return
         stored = await self._stored(entities)
-        retained = {
-            entity: quotas
-            for entity, quotas in self._quotas.quotas.items()
-            if entity not in entities
-        }
-        self._quotas.follow({**retained, **stored})
+        gone = [entity async for entity in in_slices(entities) if entity not in stored]
+        quotas = dict(self._quotas.quotas)  # as they are now: others may have been read meanwhile
+        for entity in gone:
+            quotas.pop(entity, None)
+        self._quotas.follow(quotas | stored)
 
     async def change(self, changes: Mapping[QuotaEntity, Change]) -> None:
         """Write what each change returns for the stored settings, and apply it here at once."""

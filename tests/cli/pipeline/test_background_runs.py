@@ -33,7 +33,8 @@ def test_a_run_in_the_background_is_shown_and_stopped(run: Run, path: Path) -> N
     found = json.loads(shown.out)
     assert found["pipeline"][0]["state"] == "running"
     assert (found["queries"][0]["query"], found["queries"][0]["batch"]) == ("clean", 7)
-    run("pipeline", "run", path, "--background").failed(2, "already running")
+    for option in ("--background", "--once"):
+        run("pipeline", "run", path, option).failed(2, "already running")
     stopped = run("pipeline", "stop", path)
     assert "views stopped" in stopped.out
     assert run("pipeline", "status", path).code == 1
@@ -41,7 +42,7 @@ def test_a_run_in_the_background_is_shown_and_stopped(run: Run, path: Path) -> N
 
 
 def test_what_does_not_run_cannot_be_stopped(run: Run, path: Path) -> None:
-    run("pipeline", "stop", path).failed(2, "views does not run in the background")
+    run("pipeline", "stop", path).failed(2, "views does not run")
     run("pipeline", "logs", path).failed(2, "was not started with ottla pipeline run --background")
     ran = run("pipeline", "status", path)
     assert ran.code == 1

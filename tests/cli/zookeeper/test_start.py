@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from kazoo.client import KazooClient
 
 from ottla.cli import main
 from ottla.cli.zookeeper.ensemble import properties
+from tests.spark.quick_jvm import QUICK_JAVA
 from tests.store.zookeeper_server import find_java
 from tools.nodes import free_ports
 
@@ -24,7 +26,8 @@ def started(data: Path, port: int, servers: int) -> Iterator[subprocess.Popen[st
     find_java()
     words = [sys.executable, "-m", "ottla", "zookeeper", "start", "--data", str(data)]
     words += ["--port", str(port), "--servers", str(servers)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, **QUICK_JAVA}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         yield process
     finally:

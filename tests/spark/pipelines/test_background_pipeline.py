@@ -101,5 +101,5 @@ def test_a_pipeline_in_the_background_is_shown_followed_and_stopped(tmp_path: Pa
         assert followed.splitlines() == lines[-len(followed.splitlines()) :]
         assert followed.splitlines()[-1] == lines[-1]
         assert "stopped" in pipeline("status", code=1)
-        assert "does not run in the background" in pipeline("stop", code=2)
+        assert "does not run" in pipeline("stop", code=2)
         assert b"".join(record.value or b"" for record in read(servers, "copied")) == b"12345"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ottla.spark.pipelines.java import (
     FOR_PYTHON,
     LOG,
     MAX_LOG_BYTES,
+    OF_PANDAS,
     OutputLog,
     check_java,
     compiled_workers,
@@ -50,6 +52,26 @@ def test_python_processes_are_told_beside_what_they_were_told_before() -> None:
     for _ in range(2):
         hush_python(environment)
     assert environment["PYTHONWARNINGS"] == f"error::ResourceWarning,{FOR_PYTHON}"
+
+
+def test_declaring_a_function_of_pandas_in_a_step_prints_nothing() -> None:
+    code = (
+        "from pyspark.sql.functions import pandas_udf\n"
+        "from pyspark.sql.types import IntegerType\n"
+        "from ottla.spark.pipelines.java import hush_pandas\n"
+        "{}\n"
+        "import pandas as pd\n"
+        "def size(text: pd.Series) -> pd.Series: return text.str.len()\n"
+        "pandas_udf(size, IntegerType())\n"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code.format(call)], capture_output=True, text=True, check=True
+        ).stderr
+        for call in ("", "hush_pandas()")
+    ]
+    assert OF_PANDAS in said[0], "pandas is one that PySpark knows: the filter can go"
+    assert said[1] == ""
 
 
 def test_a_machine_without_java_is_told_what_to_install(tmp_path: Path) -> None:

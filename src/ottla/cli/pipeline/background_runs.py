@@ -1,4 +1,4 @@
-"""`ottla pipeline status|stop|logs`: runs that were started with `run --background`."""
+"""`ottla pipeline status|stop|logs`: the run of a pipeline, in the background above all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS: Final = ("query", "batch", "rows_in", "rows_in_s", "lag_records", "lag_
 def status(
     path: PipelineFile, *, sets: Sets = None, profile: Profile = None, as_json: AsJson = False
 ) -> int:
-    """Show whether a pipeline runs in the background, and its last batches.
+    """Show whether a pipeline runs, and its last batches.
 
     The exit code is 1 where it does not run.
 
@@ -47,7 +47,7 @@ def status(
 
 
 def stop(path: PipelineFile, *, sets: Sets = None, profile: Profile = None) -> int:
-    """Stop a pipeline that runs in the background.
+    """Stop a running pipeline.
 
     Examples:
       ottla pipeline stop views.yaml
@@ -55,7 +55,7 @@ def stop(path: PipelineFile, *, sets: Sets = None, profile: Profile = None) -> i
     pipeline = open_pipeline(path, sets or (), profile)
     run = background.find(pipeline.checkpoint)
     if run is None or not run.is_running:
-        raise UserError(f"{pipeline.name} does not run in the background")
+        raise UserError(f"{pipeline.name} does not run")
     with patience(f"stopping {pipeline.name}"):
         ended = background.stop(pipeline.checkpoint, SystemClock(), Event().wait, STOP_MS)
     if not ended:
@@ -84,7 +84,7 @@ def logs(
       ottla pipeline logs views.yaml --follow
     """
     pipeline = open_pipeline(path, sets or (), profile)
-    if background.find(pipeline.checkpoint) is None:
+    if not background.has_log(pipeline.checkpoint):
         raise UserError(f"{pipeline.name} was not started with ottla pipeline run --background")
     with masked_output(pipeline.secrets):
         for line in background.log_lines(pipeline.checkpoint, lines) if lines else ():

@@ -95,10 +95,17 @@ def run_pipeline(
     pipeline: Pipeline, master: str | None, as_json: bool, metrics_port: int | None = None
 ) -> int:
     """Run it on a Spark session of its own, printing progress; the exit code."""
+    check_owner(pipeline.checkpoint, pipeline.name)
+    with background.held(pipeline.checkpoint, SystemClock()):
+        return _run_alone(pipeline, master, as_json, metrics_port)
+
+
+def _run_alone(
+    pipeline: Pipeline, master: str | None, as_json: bool, metrics_port: int | None
+) -> int:
     from ottla.spark.pipelines.metrics import PipelineMetrics
     from ottla.spark.pipelines.session import log_path, session, stop_session
 
-    check_owner(pipeline.checkpoint, pipeline.name)
     metrics, output = PipelineMetrics(), display(as_json)
     if metrics_port is not None:
         print(f"metrics on port {metrics.serve(metrics_port)}", file=sys.stderr)

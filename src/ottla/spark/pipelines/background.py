@@ -1,11 +1,12 @@
-"""A pipeline's run in the background: one process for each folder of checkpoints.
+"""The process that runs a pipeline: one for each folder of checkpoints.
 
-Owns: starting it apart from the terminal, whether it runs, its stop, and its output in `run.log`.
-Never: runs a query; the process is `ottla pipeline run` itself.
+Owns: that there is no second one, whether it runs, its stop; and for a run in the background its
+start apart from the terminal, and its output in `run.log`. Never: runs a query; the process is
+`ottla pipeline run` itself.
 
 The process holds a lock on `run.json`, which has its number, for as long as it lives. A number
 alone may belong to another process by the time it is read; the lock is free when the process is
-gone, however it ended.
+gone, however it ended. Two runs of the same checkpoints would end each other's batches.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from ottla.model.clock import Clock, MonoMs, WallMs
 from ottla.model.errors import UserError
@@ -26,6 +28,8 @@ from ottla.spark.pipelines.checkpoint_owner import local_folder
 
 RUN: Final = "run.json"
 LOG: Final = "run.log"
+HELD: Final = "OTTLA_RUN_LOCK"
+"""In the environment of a run that was started in the background: the file that has its lock."""
 TAIL_BYTES: Final = 1_000_000
 """How much of a log or a history is read from its end."""
 POLL_S: Final = 0.2
@@ -34,8 +38,8 @@ Wait = Callable[[float], object]
 
 
 @dataclass(frozen=True)
-class BackgroundRun:
-    """The last run that was started in the background."""
+class LastRun:
+    """The last run of some checkpoints."""
 
     pid: int
     started_ms: WallMs
@@ -47,33 +51,55 @@ def start(checkpoint: str, command: Sequence[str], clock: Clock) -> int:
     folder = _folder(checkpoint)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / RUN).open("a+") as run, (folder / LOG).open("ab") as output:
-            if not _lock(run.fileno()):
-                raise UserError(f"{folder}: already running (process {_read(folder).get('pid')})")
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=[run.fileno()],  # the lock lives as long as a process has the file open
-            )
-            run.truncate(0)
-            run.write(json.dumps({"pid": process.pid, "started_ms": clock.wall_ms()}) + "\n")
+        with (folder / RUN).open("a+") as run:
+            _lock_for_run(run.fileno(), folder)
+            with (folder / LOG).open("ab") as output:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={**os.environ, HELD: str(run.fileno())},
+                    pass_fds=[run.fileno()],  # locked as long as a process has the file open
+                )
+            _write(run, process.pid, clock)
     except OSError as error:
         raise UserError(f"checkpoint: {folder}: {error.strerror}") from None
     process.returncode = 0  # it is not waited for, on purpose
     return process.pid
 
 
-def find(checkpoint: str) -> BackgroundRun | None:
-    """The last run of these checkpoints; None if there was none in the background."""
+@contextmanager
+def held(checkpoint: str, clock: Clock) -> Iterator[None]:
+    """This process is the run of these checkpoints, until the block ends; UserError if another is.
+
+    Checkpoints elsewhere than on a local disk are not locked.
+    """
+    folder = local_folder(checkpoint)
+    if folder is None:
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        run = (folder / RUN).open("a+")
+    except OSError as error:
+        raise UserError(f"checkpoint: {folder}: {error.strerror}") from None
+    with run:
+        if not _is_inherited(run.fileno()):
+            _lock_for_run(run.fileno(), folder)
+            _write(run, os.getpid(), clock)
+        yield
+
+
+def find(checkpoint: str) -> LastRun | None:
+    """The last run of these checkpoints; None if there was none."""
     folder = _folder(checkpoint)
     fields = _read(folder)
     if not fields:
         return None
     with (folder / RUN).open("a+") as run:
-        return BackgroundRun(
+        return LastRun(
             int(fields["pid"]),
             WallMs(int(fields["started_ms"])),
             not _lock(run.fileno(), fcntl.LOCK_SH),
@@ -93,6 +119,11 @@ def stop(checkpoint: str, clock: Clock, wait: Wait, timeout_ms: int) -> bool:
             return True
         wait(POLL_S)
     return False
+
+
+def has_log(checkpoint: str) -> bool:
+    """Whether there was a run in the background."""
+    return (_folder(checkpoint) / LOG).is_file()
 
 
 def log_lines(checkpoint: str, lines: int) -> list[str]:
@@ -143,6 +174,25 @@ def _read(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read {folder / RUN}: {error}") from None
     return fields if isinstance(fields, dict) else {}
+
+
+def _lock_for_run(descriptor: int, folder: Path) -> None:
+    if not _lock(descriptor):
+        raise UserError(f"{folder}: already running (process {_read(folder).get('pid')})")
+
+
+def _is_inherited(descriptor: int) -> bool:
+    """Whether this process got the lock of this file from the one that started it."""
+    try:
+        return os.path.samestat(os.fstat(int(os.environ[HELD])), os.fstat(descriptor))
+    except (KeyError, ValueError, OSError):
+        return False
+
+
+def _write(run: TextIO, pid: int, clock: Clock) -> None:
+    run.truncate(0)
+    run.write(json.dumps({"pid": pid, "started_ms": clock.wall_ms()}) + "\n")
+    run.flush()
 
 
 def _lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:

@@ -17,6 +17,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,6 +90,11 @@ def hush_python(environment: MutableMapping[str, str]) -> None:
     told = environment.get("PYTHONWARNINGS", "")
     if FOR_PYTHON not in told:
         environment["PYTHONWARNINGS"] = f"{told},{FOR_PYTHON}" if told else FOR_PYTHON
+
+
+def hush_pandas() -> None:
+    """The same in this process: steps in Python declare functions of pandas here."""
+    warnings.filterwarnings("ignore", OF_PANDAS, FutureWarning)
 
 
 def launch(

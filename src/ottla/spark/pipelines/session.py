@@ -10,7 +10,6 @@ import logging
 import os
 import sys
 import tempfile
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from urllib.parse import urlparse
 
 import ottla.spark
 from ottla.spark.pipelines.checkpoint_owner import local_folder
-from ottla.spark.pipelines.java import LOG, OF_PANDAS, launch
+from ottla.spark.pipelines.java import LOG, hush_pandas, launch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,9 +82,8 @@ def session(
     )
     for key, value in merged.items():
         builder = builder.config(key, value)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", OF_PANDAS, FutureWarning)
-        spark = builder.getOrCreate()
+    hush_pandas()
+    spark = builder.getOrCreate()
     _silence(spark)
     if checkpoint is not None and _is_on_a_disk(spark, checkpoint):
         for key, value in LOCAL_CHECKPOINTS.items():
