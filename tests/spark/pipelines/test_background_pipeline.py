@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from tests.cluster.process import wait_for
 from tests.spark.default_settings import DEFAULT_SETTINGS
 from tests.spark.pipelines.jobs import read
 
-DEADLINE_S: Final = 120.0
+DEADLINE_S: Final = 240.0
 FILE: Final = """
 name: copy
 bootstrap: {servers}
@@ -54,13 +54,18 @@ class Pipeline:
         return [int(match[2]) for match in found if match is not None]
 
 
+def has_batch(folder: Path, batch: int) -> Callable[[], bool]:
+    """Whether Spark has committed it: to ask the command all the time would take a core."""
+    return (folder / "checkpoints" / "out" / "commits" / str(batch)).exists
+
+
 def send(servers: str, *values: bytes) -> None:
     with ottla.Producer(bootstrap_servers=servers) as producer:
         for value in values:
             producer.send("orders", value)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_pipeline_in_the_background_is_shown_followed_and_stopped(tmp_path: Path) -> None:
     with Broker(DEFAULT_SETTINGS) as broker:
         servers = broker.bootstrap_servers
@@ -74,7 +79,8 @@ def test_a_pipeline_in_the_background_is_shown_followed_and_stopped(tmp_path: Pa
         began = pipeline("run", "--background")
         assert re.match(r"copy runs in the background \(process \d+\)\n", began)
         try:
-            wait_for(lambda: pipeline.rows() == [3], DEADLINE_S, "the first batch")
+            wait_for(has_batch(tmp_path, 0), DEADLINE_S, "the first batch")
+            wait_for(lambda: pipeline.rows() == [3], DEADLINE_S, "its line in the log")
             assert "already running (process" in pipeline("run", "--background", code=2)
             follower = subprocess.Popen(
                 pipeline.command("logs", "--lines", "0", "--follow"),
@@ -82,6 +88,7 @@ def test_a_pipeline_in_the_background_is_shown_followed_and_stopped(tmp_path: Pa
                 text=True,
             )
             send(servers, b"4", b"5")
+            wait_for(has_batch(tmp_path, 1), DEADLINE_S, "the second batch")
             wait_for(lambda: sum(pipeline.rows()) == 5, DEADLINE_S, "the other records")
             status = json.loads(pipeline("status", "--json"))
             assert status["pipeline"][0]["state"] == "running"
