@@ -45,7 +45,7 @@ def ottla(folder: Path) -> AbstractContextManager[nodes.Node]:
 
 
 def kafka(folder: Path) -> AbstractContextManager[nodes.Node]:
-    return nodes.kafka(folder, EAGER)
+    return nodes.kafka(folder, EAGER, options=nodes.QUICK_JVM)
 
 
 def write(bootstrap: str, records: Iterator[tuple[bytes, bytes | None]], **more: object) -> None:

@@ -18,7 +18,7 @@ from kazoo.client import KazooClient
 
 from tests.cluster.process import wait_for
 from tests.skips import skip_without
-from tools.kafka_cache import cache_dir
+from tools.kafka_cache import SHORT_LIVED, cache_dir
 from tools.nodes import free_ports
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -47,8 +47,9 @@ class Server:
         return f"127.0.0.1:{self.port}"
 
     def _started(self) -> subprocess.Popen[bytes]:
+        options = (*SHORT_LIVED, "-Xmx128m", *self._options)
         return subprocess.Popen(
-            ["java", "-Xmx128m", *self._options, "-cp", f"{self._jars}/*", MAIN, str(self._config)],
+            ["java", *options, "-cp", f"{self._jars}/*", MAIN, str(self._config)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -84,8 +85,9 @@ class Server:
 
     def shell(self, *words: str) -> str:
         """What ZooKeeper's own shell prints for a command."""
+        java = ["java", *SHORT_LIVED, "-cp", f"{self._jars}/*"]
         done = subprocess.run(
-            ["java", "-cp", f"{self._jars}/*", SHELL, "-server", self.address, *words],
+            [*java, SHELL, "-server", self.address, *words],
             capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         return done.stdout
