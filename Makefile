@@ -6,6 +6,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# Where the environment forbids bytecode, each of the hundreds of processes that tests start would
+# compile its modules anew: half of what a broker needs to start.
+export PYTHONDONTWRITEBYTECODE :=
 SEED ?= 0
 N ?= 250
 
