@@ -6,6 +6,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# Where the environment forbids bytecode, each of the hundreds of processes that tests start would
+# compile its modules anew: half of what a broker needs to start.
+export PYTHONDONTWRITEBYTECODE :=
 SEED ?= 0
 N ?= 250
 
@@ -58,10 +61,7 @@ test: setup
 		check spark interop unit cluster sim; status=$$?; \
 	$(BIN)/python -m tools.skips $$skips; exit $$status
 
-# Suites start hundreds of Python processes. Each would compile all that it imports where the
-# environment tells Python not to keep that, and the first ones all compile the native kernels.
-unit sim interop cluster spark soak kernels: export PYTHONDONTWRITEBYTECODE :=
-
+# Compiled once, before suites start processes that would all compile them.
 kernels: venv
 	@$(BIN)/python -m ottla.protocol.records.columns.warm || true
 

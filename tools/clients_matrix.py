@@ -41,9 +41,10 @@ SHELL_HEAD: Final = """
 SECURITY_HEAD: Final = """# Clients and logins
 
 Written by `python -m tools.clients_matrix` from the cells of `tests/interop/security`. Each cell
-is a test: `make interop` and `make spark` run them against Ottla, `make soak` against Apache Kafka
-4.x. The exceptions are those that clients get from both; the differences are at the end. How to set
-these up: [security.md](security.md).
+is a test. `make interop` does every login and every refusal with one client or another, and a login
+with every client; `make spark` those of Spark's connector; `make soak` all of them, against Ottla
+and against Apache Kafka 4.x. The exceptions are those that clients get from both; the differences
+are at the end. How to set these up: [security.md](security.md).
 
 ## Logs in, writes, reads in a group
 """

@@ -96,7 +96,7 @@ _TOOLS_3: Final = {
 }
 
 # The options of Kafka's own start script, and quick starts for what lives for a second.
-_SHORT_LIVED: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m")
+SHORT_LIVED: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx512m")
 _QUIET: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     # It would complain, for every client, that no one reads its metrics over JMX.
@@ -143,7 +143,7 @@ def compiled(kind: str, sources: Sequence[Path]) -> str:
     return f"{folder}:{base}"
 
 
-def java(path: str, main: str, *args: str, options: Sequence[str] = _SHORT_LIVED) -> list[str]:
+def java(path: str, main: str, *args: str, options: Sequence[str] = SHORT_LIVED) -> list[str]:
     """The command that runs one Java class."""
     return [program("java"), *_QUIET, *options, "-cp", path, main, *args]
 

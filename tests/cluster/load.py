@@ -42,8 +42,8 @@ IMPATIENT: Final = {
 """So that a client leaves a leader that does not answer, within the time of a test."""
 DELIVERY_S: Final = 120
 LARGEST_BYTES: Final = 500
-PAUSE_S: Final = 0.002
-"""Between two sends: enough load to be in the middle of something, not more than two cores."""
+PAUSE_S: Final = 0.01
+"""Between two sends: load enough to be in the middle of something, and not all of two cores."""
 
 
 class Bootstrap(str):
@@ -110,6 +110,7 @@ class Load:
         """`keys`: how many each partition has; 0: records have none. With keys it is compacted."""
         self.events: list[Event] = []
         self.failures: list[str] = []
+        self._acknowledged: list[Send] = []  # asked for often, while there are ever more events
         self._address = address
         self._topic = topic
         self._partitions = range(partitions)
@@ -146,18 +147,15 @@ class Load:
 
     @property
     def acknowledged(self) -> int:
-        return sum(isinstance(e, Send) and e.outcome is Outcome.OK for e in list(self.events))
+        return len(self._acknowledged)
 
     def acknowledgements(self, partition: int, since_ns: int = 0) -> list[int]:
         """When records of a partition were acknowledged, in order of time."""
         where = f"{self._topic}-{partition}"
         return sorted(
-            event.completed_ns
-            for event in list(self.events)
-            if isinstance(event, Send)
-            and event.partition == where
-            and event.outcome is Outcome.OK
-            and event.completed_ns > since_ns
+            send.completed_ns
+            for send in list(self._acknowledged)
+            if send.partition == where and send.completed_ns > since_ns
         )
 
     def finish(self) -> list[Event]:
@@ -203,8 +201,11 @@ class Load:
             offset = message.offset() if error is None else None
             where, now_ns = f"{self._topic}-{partition}", time.monotonic_ns()
             at = -1 if offset is None else offset
-            self.events.append(Send(process, where, name, invoked_ns, now_ns, outcome, at, key))
-            if error is not None:
+            send = Send(process, where, name, invoked_ns, now_ns, outcome, at, key)
+            self.events.append(send)
+            if error is None:
+                self._acknowledged.append(send)
+            else:
                 self.failures.append(f"{name}: {error}")
 
         return told

@@ -20,6 +20,8 @@ from tools.nodes import free_ports
 
 READY_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 60.0
+PAUSE_MIN_S: Final = 0.01
+PAUSE_MAX_S: Final = 0.1
 READY: Final = re.compile(r"^broker \d+ ready on ", re.MULTILINE)
 
 
@@ -166,8 +168,9 @@ WORTH_READING: Final = re.compile(r"^\S+ \S+ (WARNING|ERROR|CRITICAL) |Traceback
 
 
 def wait_for(condition: Callable[[], bool], timeout_s: float = 30.0, what: str = "it") -> None:
-    """Poll until the condition holds."""
-    deadline = time.monotonic() + timeout_s
+    """Poll until the condition holds: ever more seldom, for it may ask for much."""
+    began_s = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
-        time.sleep(0.01)
+        waited_s = time.monotonic() - began_s
+        assert waited_s < timeout_s, f"waited {timeout_s} s for {what}"
+        time.sleep(min(max(PAUSE_MIN_S, waited_s / 10), PAUSE_MAX_S))

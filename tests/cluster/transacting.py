@@ -87,6 +87,7 @@ class Ground:
         self.events: list[Event] = []
         self.failures: list[str] = []
         self.stop = threading.Event()
+        self._ended: list[Ended] = []  # asked for often, while there are ever more events
 
     def settings(self, **more: Any) -> dict[str, Any]:
         named = {key.replace("_", "."): value for key, value in more.items()}
@@ -94,10 +95,12 @@ class Ground:
 
     def ended(self, *, commit: bool | None = None) -> int:
         """How many transactions have ended, as their producers know."""
-        return sum(
-            isinstance(event, Ended) and event.outcome is OK and commit in (None, event.commit)
-            for event in list(self.events)
-        )
+        return sum(commit in (None, ended.commit) for ended in list(self._ended))
+
+    def write_end(self, ended: Ended) -> None:
+        self.events.append(ended)
+        if ended.outcome is OK:
+            self._ended.append(ended)
 
 
 class Gone(Exception):
@@ -186,7 +189,7 @@ class Life:
             pass
         finally:
             now = time.monotonic_ns()
-            self._ground.events.append(
+            self._ground.write_end(
                 Ended(self.process, self.transaction, commit, began, now, outcome)
             )
         if outcome is not OK:

@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import pytest
@@ -55,8 +56,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[nodes.Node]:
     target = os.environ.get("OTTLA_INTEROP_TARGET", "ottla")
     assert target in ("ottla", "kafka"), f"OTTLA_INTEROP_TARGET={target}"
     folder = tmp_path_factory.mktemp("broker")
-    start = nodes.kafka if target == "kafka" else nodes.ottla
-    with start(folder, PROMPT) as node:
+    kafka = partial(nodes.kafka, options=nodes.QUICK_JVM)
+    with (kafka if target == "kafka" else nodes.ottla)(folder, PROMPT) as node:
         yield node
 
 
@@ -80,7 +81,7 @@ def cluster_under_test(
     }
     try:
         node = (
-            nodes.kafka(folder, settings)
+            nodes.kafka(folder, settings, options=nodes.QUICK_JVM)
             if request.param == "kafka"
             else nodes.ottla(folder, settings)
         )

@@ -32,7 +32,7 @@ class Written(NamedTuple):
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     folder = tmp_path_factory.mktemp(request.param)
     try:
-        with nodes.kafka(folder, EAGER, kind=request.param) as node:
+        with nodes.kafka(folder, EAGER, kind=request.param, options=nodes.QUICK_JVM) as node:
             fill(node.bootstrap)
             until_compacted(node.data_dir)
             described = kafka_cache.run_tool(
@@ -83,7 +83,9 @@ def read_by_kafka(written: Written) -> Everything:
     """The way back: Kafka goes on where Ottla stopped."""
     port = int(written.bootstrap.rpartition(":")[2])
     properties = written.folder / "server.properties"
-    node = nodes.run_kafka(written.folder, properties, port, kind=written.kind)
+    node = nodes.run_kafka(
+        written.folder, properties, port, kind=written.kind, options=nodes.QUICK_JVM
+    )
     try:
         return read_everything(node.bootstrap)
     finally:

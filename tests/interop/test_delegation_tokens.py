@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from ottla.client.admin.scram_users import ScramUpsertion
 from ottla.client.admin.tokens import DelegationToken
 from ottla.model.errors import AuthenticationFailed
 from ottla.testing import Broker
+from tests.interop.tools_in_one import KafkaTools
 from tools import kafka_cache
 
 pytestmark = [pytest.mark.spec("SEC-06"), pytest.mark.timeout(120, method="thread")]
@@ -194,18 +196,29 @@ def test_our_commands_create_list_renew_and_expire(
     assert ottla_run([*where, "renew", "--hmac-file", str(hmac)]) == 1
 
 
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+@pytest.fixture
+def tools(listening: Listening) -> Iterator[KafkaTools]:
+    try:
+        running = KafkaTools(listening.sasl)
+    except kafka_cache.Missing as missing:
+        pytest.skip(str(missing))
+    with closing(running):
+        yield running
+
+
 def test_kafkas_tool_makes_a_token_that_javas_client_logs_in_with(
-    listening: Listening, tmp_path: Path
+    listening: Listening, tools: KafkaTools, tmp_path: Path
 ) -> None:
     file = properties(tmp_path / "alice.properties", listening.user("alice"))
 
     def tool(*words: str) -> str:
-        done = kafka_cache.run_tool(
-            "kafka-delegation-tokens",
-            "--bootstrap-server", listening.sasl, "--command-config", file, *words,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return tools.done("kafka-delegation-tokens", "--command-config", file, *words)
 
     made = tool("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob")
     with ottla.Admin(config=listening.user("alice")) as admin:
@@ -223,20 +236,17 @@ def test_kafkas_tool_makes_a_token_that_javas_client_logs_in_with(
     assert "Completed expire" in tool(
         "--expire", "--expiry-time-period", "-1", "--hmac", token.hmac
     )
-    late = kafka_cache.run_tool(
-        "kafka-topics", "--bootstrap-server", listening.sasl, "--list", "--command-config", by_token
-    )
+    late = tools.run("kafka-topics", "--list", "--command-config", by_token)
     assert "SaslAuthenticationException" in late.stdout + late.stderr
 
 
 def test_our_copy_of_kafkas_tool_prints_what_it_prints(
+    in_utc: None,
     listening: Listening,
+    tools: KafkaTools,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
     file = properties(tmp_path / "alice.properties", listening.user("alice"))
     at = ("--bootstrap-server", listening.sasl, "--command-config", file)
 
@@ -246,9 +256,7 @@ def test_our_copy_of_kafkas_tool_prints_what_it_prints(
         return capsys.readouterr().out
 
     def theirs(*words: str) -> str:
-        done = kafka_cache.run_tool("kafka-delegation-tokens", *at, *words)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return tools.done("kafka-delegation-tokens", "--command-config", file, *words)
 
     create = ("--create", "--max-life-time-period", "3600000", "--renewer-principal", "User:bob")
     with ottla.Admin(config=listening.user("alice")) as admin:

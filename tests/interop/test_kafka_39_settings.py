@@ -172,7 +172,9 @@ def running(made: Installation, command: list[str], output: Path) -> Iterator[Pa
 
 def kafka_39(made: Installation) -> list[str]:
     path = kafka_cache.classpath("server-3.9")
-    return kafka_cache.java(path, "kafka.Kafka", str(made.properties), options=("-Xmx512m",))
+    return kafka_cache.java(
+        path, "kafka.Kafka", str(made.properties), options=kafka_cache.SHORT_LIVED
+    )
 
 
 def test_a_secure_kafka_39_is_replaced_with_its_own_settings_users_and_acls(

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.interop.conftest import MakeTopic, Opened
 from tests.interop.series import STEP_MS, Series
+from tests.interop.tools_in_one import KafkaTools
 from tools import kafka_cache
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -22,15 +24,25 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PER_CODEC = 20_000
 
 
+@pytest.fixture(scope="module")
+def tools(bootstrap: str) -> Iterator[KafkaTools]:
+    try:
+        running = KafkaTools(bootstrap)
+    except kafka_cache.Missing as missing:
+        pytest.skip(str(missing))
+    with closing(running):
+        yield running
+
+
 @pytest.fixture
-def run(bootstrap: str) -> Run:
+def run(bootstrap: str, tools: KafkaTools) -> Run:
+    """In one virtual machine, but those that read stdin, or count from one run on to the next."""
+
     def run(name: str, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        try:
-            return kafka_cache.run_tool(
-                name, *args, "--bootstrap-server", bootstrap, stdin=stdin, timeout_s=120
-            )
-        except kafka_cache.Missing as missing:
-            pytest.skip(str(missing))
+        if name.startswith("kafka-console-"):
+            where = ("--bootstrap-server", bootstrap)
+            return kafka_cache.run_tool(name, *args, *where, stdin=stdin, timeout_s=120)
+        return tools.run(name, *args)
 
     return run
 

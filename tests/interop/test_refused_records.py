@@ -69,7 +69,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Line, Line]
     folder = tmp_path_factory.mktemp("refused")
     try:
         with (
-            nodes.kafka(folder / "kafka") as kafka,
+            nodes.kafka(folder / "kafka", options=nodes.QUICK_JVM) as kafka,
             nodes.ottla(folder / "ottla") as ottla,
             Line(kafka.bootstrap) as one,
             Line(ottla.bootstrap) as two,

@@ -80,7 +80,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("settings")
     try:
         with (
-            nodes.kafka(folder / "kafka", STATIC) as kafka,
+            nodes.kafka(folder / "kafka", STATIC, options=nodes.QUICK_JVM) as kafka,
             nodes.ottla(folder / "ottla", STATIC) as ours,
             Line(kafka.bootstrap) as kafka_line,
             Line(ours.bootstrap) as our_line,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import aiokafka
@@ -20,7 +20,7 @@ from kafka.errors import ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
 from tests.interop.conftest import MakeTopic
-from tests.interop.kafka_python_settings import JOIN_POLL_MS, METADATA_MAX_AGE_MS
+from tests.interop.kafka_python_settings import JOIN_POLL_MS, METADATA_MAX_AGE_MS, subscribe
 from tests.raw_requests import FETCH, Line, fetch_fields
 from tools import kafka_cache
 
@@ -168,29 +168,28 @@ def test_kafka_python_commits_aborts_is_fenced_and_sends_offsets(
 
     def begun() -> KafkaProducer:
         producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"python-{topic}")
+        opened.callback(producer.close, WITHIN_S)
         producer.init_transactions()
         return producer
 
-    first = begun()
-    for number, end in enumerate([first.commit_transaction, first.abort_transaction] * 2):
-        first.begin_transaction()
-        first.send(topic, b"%d" % number).get(WITHIN_S)
-        end()
-    assert read(bootstrap, topic, "read_committed") == [b"0", b"2"]
-    second = begun()
-    with pytest.raises(ProducerFencedError):
-        first.begin_transaction()
-        first.send(topic, b"zombie").get(WITHIN_S)
-    at = KafkaPythonPartition(topic, 0)
-    second.begin_transaction()
-    second.send(topic, b"kept")
-    second.send_offsets_to_transaction({at: OffsetAndMetadata(3, "", -1)}, topic)
-    second.commit_transaction()
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=topic)
-    assert consumer.committed(at) == 3
-    consumer.close()
-    second.close()
-    first.close(WITHIN_S)
+    with ExitStack() as opened:
+        first = begun()
+        for number, end in enumerate([first.commit_transaction, first.abort_transaction] * 2):
+            first.begin_transaction()
+            first.send(topic, b"%d" % number).get(WITHIN_S)
+            end()
+        assert read(bootstrap, topic, "read_committed") == [b"0", b"2"]
+        second = begun()
+        with pytest.raises(ProducerFencedError):
+            first.begin_transaction()
+            first.send(topic, b"zombie").get(WITHIN_S)
+        at = KafkaPythonPartition(topic, 0)
+        second.begin_transaction()
+        second.send(topic, b"kept")
+        second.send_offsets_to_transaction({at: OffsetAndMetadata(3, "", -1)}, topic)
+        second.commit_transaction()
+        with closing(KafkaConsumer(bootstrap_servers=bootstrap, group_id=topic)) as consumer:
+            assert consumer.committed(at) == 3
     assert read(bootstrap, topic, "read_committed") == [b"0", b"2", b"kept"]
 
 
@@ -203,39 +202,40 @@ def test_kafka_python_pipes_with_its_groups_metadata_and_keeps_to_its_time(
     for number in range(5):
         sent(plain, source, b"%d" % number)
     consumer = KafkaConsumer(
-        source,
         bootstrap_servers=bootstrap,
         group_id=source,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
-    taken: list[bytes] = []
-    deadline = time.monotonic() + 30
-    while len(taken) < 5:
-        assert time.monotonic() < deadline, "waited 30 s for five records"
-        for records in consumer.poll(JOIN_POLL_MS).values():
-            taken += [record.value for record in records]
     producer = KafkaProducer(
         bootstrap_servers=bootstrap, transactional_id=source, transaction_timeout_ms=1_000
     )
-    producer.init_transactions()
     at = KafkaPythonPartition(source, 0)
-    for end in (producer.abort_transaction, producer.commit_transaction):
+    with ExitStack() as opened:
+        opened.callback(producer.close, WITHIN_S)
+        with closing(consumer):
+            subscribe(consumer, source)
+            taken: list[bytes] = []
+            deadline = time.monotonic() + 30
+            while len(taken) < 5:
+                assert time.monotonic() < deadline, "waited 30 s for five records"
+                for records in consumer.poll(JOIN_POLL_MS).values():
+                    taken += [record.value for record in records]
+            producer.init_transactions()
+            for end in (producer.abort_transaction, producer.commit_transaction):
+                producer.begin_transaction()
+                for value in taken:
+                    producer.send(target, value * 2)
+                offsets = {at: OffsetAndMetadata(5, "", -1)}
+                producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+                end()
+            assert consumer.committed(at) == 5
         producer.begin_transaction()
-        for value in taken:
-            producer.send(target, value * 2)
-        offsets = {at: OffsetAndMetadata(5, "", -1)}
-        producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
-        end()
-    assert consumer.committed(at) == 5
-    consumer.close()
-    producer.begin_transaction()
-    producer.send(target, b"late").get(WITHIN_S)
-    timed_out(bootstrap, target)
-    with pytest.raises(KafkaPythonError):
-        producer.commit_transaction()
-    producer.close(WITHIN_S)
+        producer.send(target, b"late").get(WITHIN_S)
+        timed_out(bootstrap, target)
+        with pytest.raises(KafkaPythonError):
+            producer.commit_transaction()
     assert read(bootstrap, target, "read_committed") == [value * 2 for value in taken]
 
 

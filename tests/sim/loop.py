@@ -17,6 +17,7 @@ import heapq
 import logging
 import math
 import sys
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
@@ -33,8 +34,12 @@ Args = TypeVarTuple("Args")
 START_NS: Final = 1_000_000_000_000
 COLLECTIONS: Final = 4
 """Coroutines that will not end when they are told to are freed only later, one inside the other."""
+TICK_S: Final = 1e-9
+"""Timers so close together are due at the same time."""
 STUCK_TURNS: Final = 1_000_000
 """Turns without a tick of the clock after which something runs in circles."""
+TIMERS_MIN: Final = 100
+"""So few are kept although most of them are cancelled."""
 
 
 class Process:
@@ -70,25 +75,11 @@ class NothingLeft(RuntimeError):
     """Everybody waits, and nobody for a timer: this would hang for ever."""
 
 
-class _Jump:
-    """Stands where asyncio has a selector: instead of waiting, it moves the time."""
+class Due(float):
+    """When a timer is due, with the timer: a heap compares floats much faster than timers."""
 
-    def __init__(self, loop: SimLoop) -> None:
-        self._loop = loop
-        self._turns = 0
-
-    def select(self, timeout: float | None) -> list[object]:
-        if timeout is None:
-            raise NothingLeft("no event is left: the simulation would wait for ever")
-        self._turns += 1
-        if timeout > 0:
-            self._loop.jump(self._turns)
-            self._turns = 0
-        assert self._turns < STUCK_TURNS, "the simulation runs in circles"
-        return []
-
-    def close(self) -> None:
-        return
+    __slots__ = ("timer",)
+    timer: asyncio.TimerHandle
 
 
 class NumberedTask(asyncio.Task[Any]):
@@ -107,8 +98,11 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def __init__(self, dice: Random, trace: Trace) -> None:
         super().__init__()
-        self._selector = _Jump(self)
-        self._clock_resolution = 1e-9
+        self._scheduled: list[Due] = []
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timer_cancelled_count = 0
+        self._turns = 0
+        """Since the last tick of the clock."""
         self.dice = dice
         self.trace = trace
         self.now_ns = START_NS
@@ -126,11 +120,47 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.now_ns / 1e9
 
-    def jump(self, turns: int) -> None:
+    def _run_once(self) -> None:
+        """One turn of the loop, as asyncio's; instead of waiting, it moves the time."""
+        scheduled, ready = self._without_cancelled(), self._ready
+        self._turns += 1
+        if not ready and not self._stopping:  # type: ignore[attr-defined]
+            if not scheduled:
+                raise NothingLeft("no event is left: the simulation would wait for ever")
+            if scheduled[0] > self.time():
+                self._jump(scheduled[0])
+        assert self._turns < STUCK_TURNS, "the simulation runs in circles"
+        end = self.time() + TICK_S
+        while scheduled and scheduled[0] < end:
+            timer = heapq.heappop(scheduled).timer
+            timer._scheduled = False  # type: ignore[attr-defined]
+            ready.append(timer)
+        for _ in range(len(ready)):  # what they ask for is for the next turn
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _without_cancelled(self) -> list[Due]:
+        """All timers if few are cancelled; the first one is not."""
+        scheduled = self._scheduled
+        if len(scheduled) > TIMERS_MIN and self._timer_cancelled_count * 2 > len(scheduled):
+            for due in scheduled:
+                if due.timer._cancelled:
+                    due.timer._scheduled = False  # type: ignore[attr-defined]
+            scheduled = self._scheduled = [due for due in scheduled if not due.timer._cancelled]
+            heapq.heapify(scheduled)
+            self._timer_cancelled_count = 0
+        while scheduled and scheduled[0].timer._cancelled:
+            self._timer_cancelled_count -= 1
+            heapq.heappop(scheduled).timer._scheduled = False  # type: ignore[attr-defined]
+        return scheduled
+
+    def _jump(self, when: float) -> None:
         """To the next timer, after so many turns without one."""
-        when: float = self._scheduled[0].when()  # type: ignore[attr-defined]
         self.now_ns = max(self.now_ns, math.ceil(when * 1e9))
-        self.trace.note(self.now_ns, turns)
+        if self.trace.is_used:
+            self.trace.note(self.now_ns, self._turns)
+        self._turns = 0
 
     # Processes
 
@@ -140,13 +170,14 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Args,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        process = _process(context)
-        if process is not None and not process.alive:
-            return _never(asyncio.Handle(callback, args, self, context))
-        handle = super().call_soon(callback, *args, context=context)
-        if process is not None and process.paused:
-            self._ready.pop()  # type: ignore[attr-defined]
+        handle = asyncio.Handle(callback, args, self, context)
+        process = PROCESS.get(None) if context is None else context.get(PROCESS)
+        if process is None or (process.alive and not process.paused):
+            self._ready.append(handle)
+        elif process.alive:
             process.held_back.append(handle)
+        else:  # asked for by the dead
+            handle._cancelled = True
         return handle
 
     def call_at(
@@ -156,14 +187,21 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        process = _process(context)
-        if process is not None and not process.alive:
-            return _never(asyncio.TimerHandle(when, callback, args, self, context))
-        if process is not None and process.paused:
-            timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        process = PROCESS.get(None) if context is None else context.get(PROCESS)
+        if process is None or (process.alive and not process.paused):
+            self._schedule(timer)
+        elif process.alive:
             process.held_back.append(timer)
-            return timer
-        return super().call_at(when, callback, *args, context=context)
+        else:
+            timer._cancelled = True
+        return timer
+
+    def _schedule(self, timer: asyncio.TimerHandle) -> None:
+        due = Due(timer.when())
+        due.timer = timer
+        heapq.heappush(self._scheduled, due)
+        timer._scheduled = True  # type: ignore[attr-defined]
 
     def kill(self, process: Process) -> None:
         """It runs no further line: what was scheduled for it is dropped, its tasks stand still."""
@@ -171,8 +209,8 @@ class SimLoop(asyncio.BaseEventLoop):
         process.alive = False
         process.held_back.clear()
         self.trace.note("killed", process.name)
-        for handle in (*self._ready, *self._scheduled):  # type: ignore[attr-defined]
-            if handle._context.get(PROCESS) is process:
+        for handle in (*self._ready, *(due.timer for due in self._scheduled)):
+            if _owner(handle) is process:
                 handle.cancel()
 
     def pause(self, process: Process) -> None:
@@ -180,14 +218,14 @@ class SimLoop(asyncio.BaseEventLoop):
         assert PROCESS.get() is not process, "nobody can continue himself"
         process.paused = True
         self.trace.note("paused", process.name)
-        ready, scheduled = self._ready, self._scheduled  # type: ignore[attr-defined]
+        ready, scheduled = self._ready, self._scheduled
         for at, handle in enumerate(ready):
-            if handle._context.get(PROCESS) is process:
+            if _owner(handle) is process:
                 process.held_back.append(handle)
-                ready[at] = _never(asyncio.Handle(_nothing, (), self))  # the loop counts them
-        its = [handle for handle in scheduled if handle._context.get(PROCESS) is process]
-        process.held_back += sorted(its, key=_due)
-        scheduled[:] = [one for one in scheduled if one._context.get(PROCESS) is not process]
+                ready[at] = asyncio.Handle(_nothing, (), self)  # the loop counts them
+        its = [due for due in scheduled if _owner(due.timer) is process]
+        process.held_back += [due.timer for due in sorted(its)]
+        scheduled[:] = [due for due in scheduled if _owner(due.timer) is not process]
         heapq.heapify(scheduled)
 
     def resume(self, process: Process) -> None:
@@ -199,10 +237,9 @@ class SimLoop(asyncio.BaseEventLoop):
             if handle.cancelled():
                 continue
             if isinstance(handle, asyncio.TimerHandle):
-                heapq.heappush(self._scheduled, handle)  # type: ignore[attr-defined]
-                handle._scheduled = True  # type: ignore[attr-defined]
+                self._schedule(handle)
             else:
-                self._ready.append(handle)  # type: ignore[attr-defined]
+                self._ready.append(handle)
 
     def let_go(self, processes: Sequence[Process]) -> None:
         """After the simulation: what they left undone stays undone."""
@@ -210,8 +247,8 @@ class SimLoop(asyncio.BaseEventLoop):
             for task in process.pending():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
             process.tasks.clear()
-        self._ready.clear()  # type: ignore[attr-defined]
-        self._scheduled.clear()  # type: ignore[attr-defined]
+        self._ready.clear()
+        self._scheduled.clear()
         self.close()
 
     def _make_task(
@@ -231,7 +268,8 @@ class SimLoop(asyncio.BaseEventLoop):
         known: asyncio.Future[Result] = self.create_future()
 
         def work() -> None:
-            self.trace.note("work", getattr(func, "__qualname__", type(func).__qualname__))
+            if self.trace.is_used:
+                self.trace.note("work", getattr(func, "__qualname__", type(func).__qualname__))
             tell: Callable[[], None]
             try:
                 tell = partial(known.set_result, func(*args))
@@ -250,9 +288,6 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # What BaseEventLoop leaves to its kinds
 
-    def _process_events(self, event_list: list[object]) -> None:
-        """There are none: nothing happens outside."""
-
     def _write_to_self(self) -> None:
         """Nobody waits in a selector."""
 
@@ -261,26 +296,13 @@ class SimLoop(asyncio.BaseEventLoop):
         self.unhandled.append(f"{context['message']}: {error!r}")
 
 
-def _process(context: Context | None) -> Process | None:
-    return PROCESS.get(None) if context is None else context.get(PROCESS)
-
-
-def _due(handle: Any) -> float:  # a TimerHandle, which the heap's type does not say
-    when: float = handle.when()
-    return when
+def _owner(handle: Any) -> Process | None:  # whose type does not say that it has a context
+    context: Context = handle._context
+    return context.get(PROCESS)
 
 
 def _nothing() -> None:
     return
-
-
-Handle = TypeVar("Handle", bound=asyncio.Handle)
-
-
-def _never(handle: Handle) -> Handle:
-    """A call asked for by the dead."""
-    handle._cancelled = True
-    return handle
 
 
 def bury() -> None:

@@ -204,10 +204,11 @@ class Line:
             SimTransport(self, 0, contexts[0]),
             SimTransport(self, 1, contexts[1]),
         )
+        self._hosts = [end.process.host for end in self.ends]
 
     @property
     def weather(self) -> Weather:
-        return self.network.weather_of(*(end.process.host for end in self.ends))
+        return self.network.weather_of(*self._hosts)
 
     def other(self, end: SimTransport) -> SimTransport:
         return self.ends[1 - end.side]
@@ -266,7 +267,8 @@ class SimTransport(asyncio.Transport):
             return
         line, other, network = self.line, self.line.other(self), self.line.network
         content = bytes(data)
-        network.loop.trace.data(repr(self), content)
+        if network.loop.trace.is_used:
+            network.loop.trace.data(repr(self), content)
         if not other.process.alive and not self._is_cut():
             if other.process.host not in network.down:
                 line.reset()  # the machine is up again and knows of no such connection

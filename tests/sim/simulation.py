@@ -7,6 +7,7 @@ does not start again, a traceback in its log, a task that outlived it, a request
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import traceback
 from collections.abc import Callable, Iterable
@@ -71,8 +72,12 @@ def simulate(
     keep_trace: bool = False,
 ) -> Report:
     """Run the plan from beginning to end."""
-    report = _tell(plan, make_disk, Trace(keep=keep_trace))
-    bury()
+    gc.disable()  # the garbage of a run is collected once, at its end
+    try:
+        report = _tell(plan, make_disk, Trace(keep=keep_trace, hashed=keep_trace))
+        bury()
+    finally:
+        gc.enable()
     return report
 
 

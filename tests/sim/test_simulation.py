@@ -56,7 +56,7 @@ def test_no_misfortune_breaks_a_promise(sim_seed: int) -> None:
     assert not report.violations, report
 
 
-@pytest.mark.parametrize("seed", range(500, 510))
+@pytest.mark.parametrize("seed", range(500, 504))
 def test_the_same_seed_tells_the_same_story(seed: int) -> None:
     first, second = (simulate(draw(seed), keep_trace=True).trace for _ in range(2))
     assert first.lines == second.lines
@@ -67,7 +67,8 @@ def test_a_story_is_the_same_in_another_process_that_orders_sets_differently() -
     program = (
         "from tests.sim.plan import draw\n"
         "from tests.sim.simulation import simulate\n"
-        "print([simulate(draw(seed)).trace.digest() for seed in range(600, 603)])\n"
+        "reports = [simulate(draw(seed), keep_trace=True) for seed in range(600, 603)]\n"
+        "print([report.trace.digest() for report in reports])\n"
     )
 
     def told(hash_seed: str) -> str:
@@ -83,7 +84,8 @@ def test_a_story_is_the_same_in_another_process_that_orders_sets_differently() -
 
 
 def test_other_seeds_tell_other_stories() -> None:
-    assert len({simulate(draw(seed)).trace.digest() for seed in range(5)}) == 5
+    reports = [simulate(draw(seed), keep_trace=True) for seed in range(5)]
+    assert len({report.trace.digest() for report in reports}) == 5
 
 
 def test_a_disk_that_only_says_it_flushes_is_found_out() -> None:

@@ -15,13 +15,13 @@ class Trace:
 
     def __init__(self, *, keep: bool = False, hashed: bool = True) -> None:
         """Neither: nothing is recorded, for runs that nobody compares."""
-        self._is_used = keep or hashed
+        self.is_used = keep or hashed
         self._hash = blake2b(digest_size=16)
         self.lines: list[str] | None = [] if keep else None
         self.count = 0
 
     def note(self, *what: object) -> None:
-        if not self._is_used:
+        if not self.is_used:
             return
         line = " ".join(map(str, what))
         self.count += 1
@@ -31,7 +31,7 @@ class Trace:
             self.lines.append(line)
 
     def data(self, what: str, content: bytes) -> None:
-        if self._is_used:
+        if self.is_used:
             self.note(what, len(content), crc32(content))
 
     def digest(self) -> str:

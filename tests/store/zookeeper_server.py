@@ -18,8 +18,7 @@ from kazoo.client import KazooClient
 
 from tests.cluster.process import wait_for
 from tests.skips import skip_without
-from tests.spark.quick_jvm import QUICK
-from tools.kafka_cache import cache_dir
+from tools.kafka_cache import SHORT_LIVED, cache_dir
 from tools.nodes import free_ports
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -48,14 +47,12 @@ class Server:
         return f"127.0.0.1:{self.port}"
 
     def _started(self) -> subprocess.Popen[bytes]:
+        options = (*SHORT_LIVED, "-Xmx128m", *self._options)
         return subprocess.Popen(
-            [
-                "java", "-Xmx128m", *QUICK.split(), *self._options,
-                "-cp", f"{self._jars}/*", MAIN, str(self._config),
-            ],
+            ["java", *options, "-cp", f"{self._jars}/*", MAIN, str(self._config)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
@@ -88,11 +85,9 @@ class Server:
 
     def shell(self, *words: str) -> str:
         """What ZooKeeper's own shell prints for a command."""
+        java = ["java", *SHORT_LIVED, "-cp", f"{self._jars}/*"]
         done = subprocess.run(
-            [
-                "java", *QUICK.split(), "-cp", f"{self._jars}/*", SHELL,
-                "-server", self.address, *words,
-            ],
+            [*java, SHELL, "-server", self.address, *words],
             capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
         return done.stdout

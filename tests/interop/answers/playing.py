@@ -109,7 +109,7 @@ class Answers:
 def playing(folder: Path) -> Iterator[Answers]:
     """The newest Apache Kafka and Ottla, for what clients ask."""
     starts = (
-        lambda: nodes.start_kafka(folder / "kafka", {**BOTH, **THEIRS}),
+        lambda: nodes.start_kafka(folder / "kafka", {**BOTH, **THEIRS}, options=nodes.QUICK_JVM),
         lambda: nodes.start_ottla(folder / "ottla", {**BOTH, **OURS}),
     )
     with _started(starts) as both, ThreadPoolExecutor() as pool:
@@ -163,7 +163,7 @@ def _start_kafka_39(folder: Path, store: str, port: int, secured: str) -> nodes.
     values = {**nodes.RECOMMENDED, **BOTH_39, **own}
     properties = folder / "server.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-    return nodes.run_kafka(folder, properties, port, kind=KAFKA_39)
+    return nodes.run_kafka(folder, properties, port, kind=KAFKA_39, options=nodes.QUICK_JVM)
 
 
 def _start_ottla_39(folder: Path, store: str, secured: str) -> nodes.Node:

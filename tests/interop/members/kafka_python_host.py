@@ -13,7 +13,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
 
-from tests.interop.kafka_python_settings import JOIN_POLL_MS, METADATA_MAX_AGE_MS
+from tests.interop.kafka_python_settings import JOIN_POLL_MS, METADATA_MAX_AGE_MS, subscribe
 from tests.interop.members.member_host import HEARTBEAT_MS, Member, host
 
 STRATEGIES: Final[dict[str, Any]] = {
@@ -61,7 +61,7 @@ class KafkaPythonMember(Member):
             fetch_max_wait_ms=50,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
-        consumer.subscribe([spec.topic], listener=Listener(self, assignor))
+        subscribe(consumer, spec.topic, Listener(self, assignor))
         while not self.stopping.is_set():
             before = consumer.group_metadata().generation_id
             found = consumer.poll(JOIN_POLL_MS)

@@ -6,6 +6,7 @@
 - `outcomes.json`  what the clients get from Apache Kafka
 - `record`   writes that file: `python -m tests.interop.security.record`
 
-`tests/interop/test_security_matrix.py` and `tests/spark/test_security_matrix.py` run the cells
-against Ottla, and in `make soak` against Apache Kafka; `docs/security-matrix.md` is the table.
+`tests/interop/test_security_matrix.py` deals every login and every refusal to one client or another
+for `make test`; `make soak` runs all cells, also against Apache Kafka. `docs/security-matrix.md` is
+the table. `tests/spark/test_security_matrix.py` has the cells of Spark's connector.
 """

@@ -6,7 +6,8 @@ Owns: which cells there are, and what a client cannot do. Never connects to anyt
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -130,6 +131,18 @@ def cells(client: str) -> list[Cell]:
         if mechanism not in CANNOT[client]
         for fault in (LOGIN, *faults)
     ]
+
+
+def dealt(clients: Sequence[str]) -> frozenset[Cell]:
+    """Every login and every refusal once, each client's turn in its order, and a login by each."""
+    turns, chosen = deque(clients), set[Cell]()
+    for mechanism, faults in FAULTS.items():
+        for fault in (LOGIN, *faults):
+            client = next(client for client in turns if mechanism not in CANNOT[client])
+            turns.remove(client)
+            turns.append(client)
+            chosen.add(Cell(client, mechanism, fault))
+    return frozenset(chosen | {cells(client)[0] for client in clients})
 
 
 def expected(kind: str) -> dict[Cell, Outcome]:

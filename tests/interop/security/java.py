@@ -26,7 +26,7 @@ def run(kind: str, site: Site, jobs: Iterable[Job]) -> dict[Cell, Outcome]:
         for number, job in enumerate(listed)
     )
     path = kafka_cache.compiled(kind, [_SOURCE])
-    options = (*java_options(site.folder, site.realm), "-XX:+UseSerialGC", "-Xmx512m")
+    options = (*java_options(site.folder, site.realm), *kafka_cache.SHORT_LIVED)
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
     command = kafka_cache.java(path, "SecurityDriver", str(AT_ONCE), options=(*options, quiet))
     done = subprocess.run(

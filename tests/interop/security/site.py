@@ -137,7 +137,9 @@ def secure_site(folder: Path, kind: str) -> Iterator[Site]:
             stack.enter_context(
                 variable("JAVA_TOOL_OPTIONS", " ".join(java_options(folder, realm)))
             )
-            start = nodes.kafka(folder / "broker", settings, listeners=listeners)
+            start = nodes.kafka(
+                folder / "broker", settings, listeners=listeners, options=nodes.QUICK_JVM
+            )
         node = stack.enter_context(start)
         site = Site(ports, folder, realm, {})
         yield site._replace(tokens=prepare(node.bootstrap, site))
