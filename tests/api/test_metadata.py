@@ -22,9 +22,20 @@ from ottla.model.ids import (
     LeaderEpoch,
     TopicPartition,
 )
+from ottla.protocol import wire
+from ottla.testing import Broker
 from tests.api.allowed import ON_CLUSTER, ON_TOPIC
 from tests.api.handler_client import ask
 from tests.fakes.control_plane import Node, control_plane, until
+from tests.raw_requests import (
+    FETCH,
+    METADATA,
+    Line,
+    batch,
+    create_topics,
+    fetch_fields,
+    produced,
+)
 
 
 def fields(*names: str | None, create: bool = False, **more: Any) -> dict[str, Any]:
@@ -254,3 +265,20 @@ async def test_one_request_makes_no_more_topics_than_it_may_and_the_next_makes_t
         assert len(one.metadata.image.topics) == AUTO_CREATED_MAX
         again = codes(await ask(one, API, fields(*names, create=True)))
         assert set(again.values()) == {ErrorCode.none}
+
+
+def test_a_reply_behind_a_request_that_waits_shows_what_holds_when_it_leaves() -> None:
+    """A producer's connection is like that after a broker died: the reply would name the dead."""
+    with Broker() as broker:
+        address, all_topics = broker.bootstrap_servers, {**fields(), "topics": None}
+        with Line(address) as line, Line(address) as other:
+            create_topics(line, ["t"])
+            line.send_request(FETCH, 11, **{**fetch_fields("t"), "max_wait": 60_000, "rack_id": ""})
+            line.send_request(METADATA, 9, **all_topics)
+            other.ask(METADATA, 9, **all_topics)  # so that the others have arrived
+            create_topics(other, ["u"])
+            assert produced(other, "t", batch("v")).error_code is ErrorCode.none
+            assert line.receive() is not None
+            reply = line.receive()
+        assert reply is not None
+        assert set(codes(wire.decode_reply(METADATA, 9, memoryview(reply)))) == {"t", "u"}

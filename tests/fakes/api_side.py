@@ -65,6 +65,9 @@ class Caller:
         if not waiting.done():
             waiting.set_result(b"".join(parts))
 
+    def previous(self, slot: RequestSlot) -> RequestSlot | None:
+        return None
+
     def end(self, reason: str) -> None:
         self.closed = True
         self.ended = reason

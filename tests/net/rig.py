@@ -113,6 +113,9 @@ class FakeReplyOrder:
     def on_reply(self, slot: RequestSlot) -> None:
         self.replies.append(slot)
 
+    def previous(self, slot: RequestSlot) -> RequestSlot | None:
+        return None
+
     def end(self, reason: str) -> None:
         self.reasons.append(reason)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -292,6 +293,28 @@ def test_whoever_was_to_answer_later_hears_that_the_peer_has_gone() -> None:
     asked.slots[3].reply([reply(3)])
     one.close()
     assert gone == [2]  # the third was answered, of the fourth nobody wanted to know
+
+
+async def test_a_request_may_wait_until_earlier_replies_have_left_or_the_peer_has_gone() -> None:
+    asked = Asked(at_once=lambda number: number == 2)
+    one = connection(asked)
+    arrive(one, 1, 2, 3, 4)
+    one.turn(0, 0)
+    await asked.slots[1].wait_for_turn()
+    waiting = [asyncio.ensure_future(asked.slots[number].wait_for_turn()) for number in (3, 4)]
+    await asyncio.sleep(1)
+    asked.slots[1].reply([reply(1)])
+    await asyncio.sleep(1)
+    assert not any(each.done() for each in waiting), "the replies are ready, but have not left"
+    for slot in one.take():
+        if slot.on_sent is not None:
+            slot.on_sent()
+    await asyncio.sleep(1)
+    assert [each.done() for each in waiting] == [True, False]
+    assert asked.slots[3].on_disconnect is None
+    one.close()
+    await asyncio.sleep(1)
+    assert all(each.done() for each in waiting)
 
 
 @pytest.mark.spec("NET-15", "NET-23")

@@ -32,6 +32,10 @@ Request: TypeAlias = KioMessage
 """A kio entity of the negotiated version; a field that the version lacks has its default."""
 
 
+async def _no_turn() -> None:
+    """Of a request that came alone: there is nothing to wait for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The call, the peer that sent it, and the services of this broker."""
@@ -41,6 +45,8 @@ class Context:
     services: Services
     is_large: bool = False
     """Whether the request may have very many items."""
+    wait_for_turn: Callable[[], Awaitable[None]] = _no_turn
+    """Waits until the replies to earlier requests of the peer have left."""
 
     def allows(self, operation: Operation, kind: Kind, name: str, *, noted: bool = True) -> bool:
         """Whether the peer may do this; `noted` is False where a denial refuses nothing."""

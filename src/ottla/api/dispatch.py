@@ -201,7 +201,7 @@ class Dispatch:
             return
         try:
             is_large = len(frame) > LARGE_BYTES
-            ctx = Context(call, slot.peer, self._services, is_large)
+            ctx = Context(call, slot.peer, self._services, is_large, slot.wait_for_turn)
             fields = await handle(api, request, ctx)
             fields = throttled(api, call, slot, self._services, fields)
             if wire.reply_is_large(call, fields):

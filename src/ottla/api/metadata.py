@@ -6,6 +6,9 @@ creates at most `AUTO_CREATED_MAX` topics: the others get LEADER_NOT_AVAILABLE, 
 next request creates more. A topic that the peer may not describe is not revealed, not even whether
 it exists.
 
+The image is taken when the reply's turn has come. Behind a Produce that waits for a dead follower
+it would be old on arrival: it would name the dead leader, and the client ask again a second later.
+
 A reply about named topics also lists brokers that left a moment ago. librdkafka, from 2.10 on,
 drops a broker that is not listed, and forgets new leaders of its partitions that the same reply
 names: it asks again a second later.
@@ -49,10 +52,12 @@ async def metadata(request: Request, ctx: Context) -> Fields:
         raise KafkaError(ErrorCode.invalid_request)
     await ctx.services.controller.metadata_waiter.wait_for_brokers(STARTING_MS)
     if topics is None or (ctx.call.version == 0 and not topics):
+        await ctx.wait_for_turn()
         view = _View(request, ctx)
         shown_topics = await view.everything(slices)
     else:
         missing = await _create_missing(request, ctx, slices)
+        await ctx.wait_for_turn()
         view = _View(request, ctx)
         once = await _distinct(topics, view.image, slices)
         shown_topics = [

@@ -107,6 +107,9 @@ class _LocalExchange:
         )
         self.reply.set_result(reply[SIZE_BYTES:])
 
+    def previous(self, slot: RequestSlot) -> RequestSlot | None:
+        return None
+
     def end(self, reason: str) -> None:
         self.closed = True
         if not self.reply.done():

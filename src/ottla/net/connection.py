@@ -212,6 +212,12 @@ class Connection:
         if self._answering is None:
             self.wake()
 
+    def previous(self, slot: RequestSlot) -> RequestSlot | None:
+        """The request before this one, if its reply has not left."""
+        inflight = self.inflight
+        position = inflight.index(slot) if slot in inflight else 0
+        return inflight[position - 1] if position else None
+
     def _count_waiting(self, slot: RequestSlot) -> None:
         """Its reply is ready, and waits for the one to an earlier request."""
         self.waiting_bytes += _memory_of(slot)

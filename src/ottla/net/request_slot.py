@@ -118,6 +118,8 @@ class ReplyOrder(Protocol):
 
     def on_reply(self, slot: RequestSlot) -> None: ...
 
+    def previous(self, slot: RequestSlot) -> RequestSlot | None: ...
+
     def end(self, reason: str) -> None: ...
 
     def throttle(self, delay_ms: int) -> None: ...
@@ -161,6 +163,32 @@ class RequestSlot:
         assert self.parts is None, "this request is already answered"
         self.parts = parts
         self._order.on_reply(self)
+
+    async def wait_for_turn(self) -> None:
+        """Until the replies to earlier requests have left: what is read then is not old on arrival.
+
+        Not for requests that others wait for: it ends with the connection at the latest.
+        """
+        previous = self._order.previous(self)
+        if previous is None:
+            return
+        turn = asyncio.get_running_loop().create_future()
+        before = previous.on_sent
+
+        def on_turn() -> None:
+            if not turn.done():
+                turn.set_result(None)
+
+        def on_sent() -> None:
+            if before is not None:
+                before()
+            on_turn()
+
+        previous.on_sent, self.on_disconnect = on_sent, on_turn
+        try:
+            await turn
+        finally:
+            self.on_disconnect = None
 
     def throttle(self, delay_ms: int) -> None:
         """Start no further request of this connection for so long; the answer is not delayed."""
