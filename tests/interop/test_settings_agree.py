@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from ottla.config.properties import load
+from ottla.model.errors import UserError
 from tests.cluster.process import wait_for
 from tests.raw_requests import Line, create_topics
 from tools import kafka_cache, nodes
@@ -136,6 +138,19 @@ def test_a_brokers_settings_are_described_as_kafka_describes_them(pair: Pair) ->
     assert alike <= {"log.retention.hours"}, "a difference that is gone needs no reason"
     assert ours["advertised.listeners"].read_only
     assert ours["log.cleanup.policy"].value == "delete,compact"
+
+
+def test_every_setting_that_kafka_describes_loads_and_is_known(pair: Pair) -> None:
+    """With the value that it has there, as it may stand in an existing server.properties."""
+    faults = []
+    for name, config in described(pair.kafka, BROKER, "1").items():
+        value = "a secret" if config.is_sensitive else config.value or ""
+        try:
+            warnings = load(sets=[f"{name}={value}"]).warnings
+        except UserError as error:
+            warnings = [f"{error}: unknown setting"]
+        faults += [line for line in warnings if "unknown setting" in line]
+    assert faults == []
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, STORAGE_TOPIC), (GROUP, "readers")])

@@ -139,7 +139,7 @@ class ClientTls:
 def _configure(
     context: ssl.SSLContext, settings: TlsSettings, material: KeyMaterial | None
 ) -> CipherSuites | None:
-    versions = [_VERSIONS[name] for name in settings.ssl_enabled_protocols]
+    versions = [_VERSIONS[name] for name in settings.ssl_enabled_protocols if name in _VERSIONS]
     if not versions:
         raise UserError("ssl.enabled.protocols: expected at least one of TLSv1.2, TLSv1.3")
     suites = parse_suites(settings.ssl_cipher_suites)
