@@ -46,6 +46,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "client.quota.callback.class": _JAVA,
     "controller.performance.": _KRAFT,
     "controller.quorum.": _KRAFT,
+    "cordoned.log.dirs": "log directories cannot be cordoned",
     "create.topic.policy.class.name": _JAVA,
     "early.start.listeners": _KRAFT,
     "eligible.leader.replicas.enable": _KRAFT,
