@@ -46,6 +46,7 @@ BANNED: Final = {  # call, or all calls below it -> the only places that may use
         "ottla/testing/",
         "ottla/broker/environment.py",
         "ottla/cli/cluster/local_cluster.py",
+        "ottla/security/tls/authority.py",
         "ottla/cli/kafka/configs.py",  # looks up the address of an ip entity, as the tool does
         "ottla/cli/zookeeper/ensemble.py",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import logging
 from collections.abc import Iterator
@@ -176,9 +177,27 @@ WITHOUT_TOKEN: Final[dict[str, bytes]] = {
 }
 
 
+CREDENTIALS: Final[dict[str, dict[str, str]]] = {
+    "a JAAS line": {
+        "sasl.jaas.config": f'{BEARER} clientId="job" clientSecret="{SECRET}" scope="logs";'
+    },
+    "settings": {
+        "sasl.oauthbearer.client.credentials.client.id": "job",
+        "sasl.oauthbearer.client.credentials.client.secret": SECRET,
+        "sasl.oauthbearer.scope": "logs",
+    },
+    "both": {
+        "sasl.jaas.config": f'{BEARER} clientId="old" clientSecret="{SECRET}" scope="all";',
+        "sasl.oauthbearer.client.credentials.client.id": "job",
+        "sasl.oauthbearer.scope": "logs",
+    },
+}
+
+
 @pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize("credentials", CREDENTIALS)
 def test_a_client_gets_its_token_over_https_and_no_secret_stands_in_an_error(
-    host: HttpsHost, caplog: pytest.LogCaptureFixture
+    host: HttpsHost, caplog: pytest.LogCaptureFixture, credentials: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
     config = {
@@ -186,7 +205,7 @@ def test_a_client_gets_its_token_over_https_and_no_secret_stands_in_an_error(
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.token.endpoint.url": host.address + TOKENS,
         "sasl.oauthbearer.allowed.urls": host.address + TOKENS,
-        "sasl.jaas.config": f'{BEARER} clientId="job" clientSecret="{SECRET}" scope="logs";',
+        **CREDENTIALS[credentials],
         "default.api.timeout.ms": 1_000,
     }
     with Broker(settings(host)) as broker:
@@ -205,6 +224,8 @@ def test_a_client_gets_its_token_over_https_and_no_secret_stands_in_an_error(
             assert SECRET not in str(failed.value), name
     asked = next(request for request in host.requests if TOKENS.encode() in request)
     assert asked.startswith(b"POST /token ")
-    assert b"Authorization: Basic " in asked
+    pair = base64.b64encode(f"job:{SECRET}".encode())
+    assert b"Authorization: Basic " + pair in asked
+    assert asked.endswith(b"grant_type=client_credentials&scope=logs")
     assert host.request_count("/elsewhere") == 0
     assert SECRET not in caplog.text

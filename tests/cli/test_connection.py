@@ -7,6 +7,7 @@ from ottla.cli.commands import COMMANDS, Command
 from ottla.cli.connection import admin_connection
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
+from tests.fakes.certificates import certificates, pem
 from tools.nodes import free_ports
 
 WORDS = {  # what a command needs before it would try a connection
@@ -61,6 +62,21 @@ def test_a_broker_out_of_reach_is_one_line_that_says_what_to_check(
     assert err.count("\n") == 1
     assert err.startswith(f"ottla: cannot reach a broker at {at}")
     assert "ottla serve" in err and "--bootstrap-server" in err
+
+
+def test_a_listener_that_wants_tls_is_said_to_need_settings(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    texts = {
+        **pem(certificates().broker),
+        "listeners": "SSL://localhost:0",
+        "security.inter.broker.protocol": "SSL",
+    }
+    with Broker(texts) as broker:
+        assert main.run(["topics", "list", "-b", broker.bootstrap_servers]) == 1
+    _, err = capfd.readouterr()
+    assert "closed the connection" in err
+    assert "if that listener asks for TLS or a login, give --command-config" in err
 
 
 @pytest.mark.parametrize("server", ["nonsense:port", "host:0", ":9092"])

@@ -132,6 +132,8 @@ def test_a_token_is_shown_only_where_it_was_asked_for(
     assert run([*options, "tokens", "create", "--output", str(output)]) == 0
     hmac = output.read_text().partition('password="')[2].partition('"')[0]
     assert len(hmac) > 20
+    check(output.read_text())
+    assert run(["--command-config", str(output), "topics", "list"]) == 0, "it is all that is needed"
     for command in ("list", "list --json"):
         run([*options, "tokens", *command.split()])
     shown = capfd.readouterr()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ottla.config.broker import BrokerConfig
@@ -51,6 +53,105 @@ def test_the_settings_of_a_kraft_broker_load() -> None:
         "share.coordinator.state.topic.min.isr",
         "share.coordinator.state.topic.replication.factor",
     ]
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SECURE = rf"""
+listeners=INTERNAL://:9091,EXTERNAL://:9092
+advertised.listeners=INTERNAL://broker1:9091,EXTERNAL://broker1.example.com:9092
+listener.security.protocol.map=INTERNAL:SASL_SSL,EXTERNAL:SASL_SSL
+inter.broker.listener.name=INTERNAL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
+sasl.mechanism.controller.protocol=GSSAPI
+sasl.client.callback.handler.class=
+sasl.login.class=
+sasl.login.refresh.window.factor=0.8
+sasl.login.retry.backoff.ms=100
+sasl.kerberos.kinit.cmd=/usr/bin/kinit
+sasl.kerberos.principal.to.local.rules=DEFAULT
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms=100
+listener.name.internal.scram-sha-512.sasl.jaas.config={SCRAM} required \
+  username="broker" \
+  password="broker-secret";
+listener.name.external.scram-sha-512.sasl.jaas.config={SCRAM} required;
+listener.name.external.scram-sha-512.sasl.server.callback.handler.class=
+listener.name.external.ssl.client.auth=requested
+listener.name.external.ssl.principal.mapping.rules=RULE:^CN=(.*?),.*$/$1/L,DEFAULT
+listener.name.external.connections.max.reauth.ms=3600000
+listener.name.external.max.connections=500
+listener.name.external.principal.builder.class=
+listener.name.external.num.network.threads=2
+ssl.protocol=TLSv1.2
+ssl.provider=
+ssl.enabled.protocols=TLSv1.2,TLSv1.1,TLSv1
+ssl.cipher.suites=TLS_AES_256_GCM_SHA384,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384
+ssl.keystore.type=PKCS12
+ssl.keystore.location=/etc/kafka/broker.p12
+ssl.keystore.password=store-secret
+ssl.key.password=store-secret
+ssl.truststore.type=JKS
+ssl.truststore.location=/etc/kafka/trust.jks
+ssl.truststore.password=store-secret
+ssl.keymanager.algorithm=PKIX
+ssl.trustmanager.algorithm=PKIX
+ssl.secure.random.implementation=SHA1PRNG
+ssl.endpoint.identification.algorithm=
+ssl.allow.dn.changes=false
+ssl.engine.factory.class=
+security.providers=
+authorizer.class.name=kafka.security.authorizer.AclAuthorizer
+super.users=User:broker;User:CN=admin,OU=Ops,O=Example
+early.start.listeners=INTERNAL
+delegation.token.master.key=token-secret
+delegation.token.expiry.check.interval.ms=3600000
+password.encoder.secret=encoder-secret
+password.encoder.keyfactory.algorithm=PBKDF2WithHmacSHA512
+group.consumer.assignors=org.apache.kafka.coordinator.group.assignor.RangeAssignor
+zookeeper.connect=zk1:2182/kafka
+zookeeper.ssl.client.enable=true
+zookeeper.ssl.enabled.protocols=TLSv1.2,TLSv1.1
+zookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty
+confluent.license.topic.replication.factor=1
+"""
+
+
+@pytest.mark.spec("SEC-01", "SEC-05")
+def test_the_settings_of_a_secure_zookeeper_broker_load(tmp_path: Path) -> None:
+    """What has no effect is warned of, each by its full name, and no value is shown."""
+    file = tmp_path / "server.properties"
+    file.write_text(SECURE)
+    loaded = load(file)
+    assert loaded.config.assignor_names == ("range",)
+    assert loaded.config.ssl_enabled_protocols == ("TLSv1.2", "TLSv1.1", "TLSv1")
+    assert sorted(line.split()[0].rstrip(":") for line in loaded.warnings) == [
+        "confluent.license.topic.replication.factor",
+        "early.start.listeners",
+        "listener.name.external.num.network.threads",
+        "listener.name.external.principal.builder.class",
+        "sasl.client.callback.handler.class",
+        "sasl.login.class",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.retry.backoff.ms",
+        "sasl.mechanism.controller.protocol",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "security.providers",
+        "ssl.allow.dn.changes",
+        "ssl.enabled.protocols",
+        "ssl.engine.factory.class",
+        "ssl.keymanager.algorithm",
+        "ssl.protocol",
+        "ssl.secure.random.implementation",
+        "zookeeper.clientCnxnSocket",
+        "zookeeper.set.acl=false",
+        "zookeeper.ssl.enabled.protocols",
+    ]
+    [versions] = [line for line in loaded.warnings if line.startswith("ssl.enabled.protocols")]
+    assert "TLSv1.1, TLSv1 have no effect: unsafe" in versions
+    unknown = [line for line in loaded.warnings if "unknown setting" in line]
+    assert [line.split()[0] for line in unknown] == ["confluent.license.topic.replication.factor"]
+    assert "secret;" not in "".join(loaded.warnings)
+    assert "-secret" not in "".join(loaded.warnings)
 
 
 @pytest.mark.spec("CFG-005", "CFG-036", "CFG-060", "CFG-071")

@@ -6,6 +6,7 @@ Owns: keys and tokens of OAUTHBEARER, and raw answers, so that they may be malfo
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
 import threading
@@ -43,6 +44,13 @@ class SigningKey:
         return jwt.encode(
             content, self.private, "RS256", headers={"kid": self.id} | (headers or {})
         )
+
+
+def is_whole(request: bytes) -> bool:
+    """Whether an HTTP request is here with its body."""
+    head, end, body = request.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\nContent-Length: *(\d+)", head)
+    return bool(end) and len(body) >= (0 if length is None else int(length[1]))
 
 
 class HttpsHost:
@@ -98,7 +106,7 @@ class HttpsHost:
 
     def _answer(self, connection: ssl.SSLSocket) -> None:
         request = b""
-        while b"\r\n\r\n" not in request:
+        while not is_whole(request):
             some = connection.recv(65_536)
             if not some:
                 return

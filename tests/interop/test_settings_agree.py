@@ -12,6 +12,10 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from ottla.config.broker import BrokerConfig
+from ottla.config.properties import load
+from ottla.config.retired import translate
+from ottla.model.errors import UserError
 from tests.cluster.process import wait_for
 from tests.raw_requests import Line, create_topics
 from tools import kafka_cache, nodes
@@ -136,6 +140,30 @@ def test_a_brokers_settings_are_described_as_kafka_describes_them(pair: Pair) ->
     assert alike <= {"log.retention.hours"}, "a difference that is gone needs no reason"
     assert ours["advertised.listeners"].read_only
     assert ours["log.cleanup.policy"].value == "delete,compact"
+
+
+def _fault(name: str, config: Any) -> str | None:
+    """Why a setting that Kafka describes like this does not load, or is not known."""
+    text = "a secret" if config.is_sensitive else config.value
+    try:
+        if text is None:  # it is set nowhere
+            warnings = translate({name: ""}, BrokerConfig.SETTINGS).warnings
+        else:
+            warnings = load(sets=[f"{name}={text}"]).warnings
+    except UserError as error:
+        return str(error)
+    return next((line for line in warnings if "unknown setting" in line), None)
+
+
+def test_every_setting_that_kafka_describes_loads_and_is_known(pair: Pair) -> None:
+    """With the value that it has there, as it may stand in an existing server.properties."""
+    faults = {
+        name: _fault(name, config)
+        for name, config in described(pair.kafka, BROKER, "1").items()
+        if name not in OWN
+    }
+    assert len(faults) > 200
+    assert {name: said for name, said in faults.items() if said} == {}
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, STORAGE_TOPIC), (GROUP, "readers")])

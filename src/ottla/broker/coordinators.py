@@ -110,7 +110,7 @@ def group_limits(
         consumer_heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
         paces=config.groups,
         consumer_max_size=settings.group_consumer_max_size,
-        assignors=settings.group_consumer_assignors,
+        assignors=settings.assignor_names,
         upgrades=settings.group_consumer_migration_policy in ("bidirectional", "upgrade"),
         downgrades=settings.group_consumer_migration_policy in ("bidirectional", "downgrade"),
         regex_refresh_interval_ms=settings.group_consumer_regex_refresh_interval_ms,

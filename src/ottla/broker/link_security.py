@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.listeners import ENCRYPTED, WITH_LOGIN, Endpoint, Listeners
-from ottla.config.sasl import SaslClientSettings
+from ottla.config.sasl import SaslClientSettings, SaslSettings
+from ottla.config.settings import TypedValue
 from ottla.model.clock import Clock
 from ottla.net.broker_link import BrokerLink
 from ottla.net.outbound_connection import Ask
@@ -70,12 +71,10 @@ def _client_login(
 ) -> ClientLogin:
     mechanism = listener.settings.sasl_mechanism_inter_broker_protocol
     of_mechanism = listener.of_mechanism(mechanism)
-    settings = SaslClientSettings(
-        sasl_mechanism=mechanism,
-        sasl_oauthbearer_token_endpoint_url=of_mechanism.sasl_oauthbearer_token_endpoint_url,
-        sasl_oauthbearer_allowed_urls=of_mechanism.sasl_oauthbearer_allowed_urls,
-        sasl_kerberos_service_name=of_mechanism.sasl_kerberos_service_name,
-    )
+    own: dict[str, TypedValue] = {
+        shared.attribute: of_mechanism.value(name) for name, shared in SaslSettings.SETTINGS.items()
+    }
+    settings = SaslClientSettings(**{**own, "sasl_mechanism": mechanism})
     modules = listener.login_modules(mechanism)
     return ClientLogin(settings, clock, lambda: nonce(random_bytes), modules=modules)
 

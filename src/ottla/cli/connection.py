@@ -16,6 +16,8 @@ from ottla.client.admin.sync import Admin
 from ottla.config.client import AdminConfig
 
 CALL_TIMEOUT_MS: Final = 30_000
+CLOSED: Final = "closed the connection"
+"""What the client says of a broker that took the connection, and then did not answer."""
 
 
 @contextmanager
@@ -36,7 +38,11 @@ def reach(admin: Admin, bootstrap: str) -> None:
 
 
 def unreachable(bootstrap: str, error: OSError) -> ConnectionError:
-    return ConnectionError(
-        f"cannot reach a broker at {bootstrap} ({error}): check that one runs there (ottla serve) "
-        "and that --bootstrap-server, OTTLA_BOOTSTRAP_SERVER or the profile names it"
-    )
+    if CLOSED in str(error):
+        advice = "if that listener asks for TLS or a login, give --command-config or a --profile"
+    else:
+        advice = (
+            "check that one runs there (ottla serve) and that --bootstrap-server, "
+            "OTTLA_BOOTSTRAP_SERVER or the profile names it"
+        )
+    return ConnectionError(f"cannot reach a broker at {bootstrap} ({error}): {advice}")

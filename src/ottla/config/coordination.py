@@ -16,6 +16,11 @@ from ottla.config.settings import (
     Words,
 )
 
+ASSIGNOR_CLASSES: Final = {
+    f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name
+    for name in ("uniform", "range")
+}
+"""As Apache Kafka 3.9 names them."""
 _CLIENT_RETRIES: Final = NoEffect("the producer is told to retry")
 
 
@@ -71,7 +76,7 @@ class CoordinationSettings(Settings):
     ] = INT_MAX
     group_consumer_assignors: Annotated[
         Words,
-        OneOf(("uniform", "range")),
+        OneOf(("uniform", "range", *ASSIGNOR_CLASSES)),
         Doc("Server-side assignors; the first is the default."),
     ] = ("uniform", "range")
     group_consumer_migration_policy: Annotated[
@@ -155,3 +160,8 @@ class CoordinationSettings(Settings):
     add_partitions_to_txn_retry_backoff_max_ms: Annotated[
         int, AtLeast(0), Doc("Longest pause before verifying a transaction again."), _CLIENT_RETRIES
     ] = 100
+
+    @property
+    def assignor_names(self) -> tuple[str, ...]:
+        names = (ASSIGNOR_CLASSES.get(name, name) for name in self.group_consumer_assignors)
+        return tuple(dict.fromkeys(names))

@@ -17,6 +17,7 @@ from ottla.config.listener_settings import base_name, is_of_listener
 from ottla.config.listeners import WITH_LOGIN, Listeners
 from ottla.config.providers import resolve
 from ottla.config.retired import translate
+from ottla.config.tls import UNSAFE_VERSIONS
 from ottla.model.errors import UserError
 
 PREFIX: Final = "OTTLA_"
@@ -70,6 +71,11 @@ def warnings_of_no_effect(texts: Mapping[str, str]) -> Iterator[str]:
         setting = BrokerConfig.SETTINGS[base_name(name)]
         if setting.no_effect and setting.read(text) != setting.default:
             yield f"{name} has no effect: {setting.no_effect}"
+        if setting.name.endswith("ssl.enabled.protocols"):
+            versions = {word.strip() for word in text.split(",")}
+            unsafe = [version for version in UNSAFE_VERSIONS if version in versions]
+            if unsafe:
+                yield f"{name}: {', '.join(unsafe)} have no effect: unsafe, and not offered"
 
 
 def warnings_of_access(config: BrokerConfig) -> Iterator[str]:

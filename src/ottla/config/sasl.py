@@ -71,6 +71,18 @@ class SaslSettings(Settings):
     sasl_oauthbearer_token_endpoint_url: Annotated[
         str | None, Doc("Where a client gets its token: an https address, or a file.")
     ] = None
+    sasl_oauthbearer_client_credentials_client_id: Annotated[
+        str | None, Doc("Who asks the token endpoint; the option clientId of a JAAS line, too.")
+    ] = None
+    sasl_oauthbearer_client_credentials_client_secret: Annotated[
+        str | None,
+        Type.PASSWORD,
+        Doc("Its password; the option clientSecret of a JAAS line, too."),
+    ] = None
+    sasl_oauthbearer_scope: Annotated[
+        str | None,
+        Doc("Scope that the token endpoint is asked for; the option scope of a JAAS line, too."),
+    ] = None
     sasl_oauthbearer_allowed_urls: Annotated[
         Words,
         Doc("Ours. The only addresses that keys and tokens may be read from, written out in full."),

@@ -10,18 +10,20 @@ from ottla.config.settings import Doc, Dynamic, Matches, NoEffect, OneOf, Settin
 _JAVA: Final = NoEffect("OpenSSL is used, not a Java security provider")
 STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
+UNSAFE_VERSIONS: Final = ("TLSv1.1", "TLSv1", "SSLv3", "SSLv2Hello")
+"""Existing configurations name them beside safe ones; they are left out, as Java 17 does."""
 
 
 class TlsSettings(Settings):
     ssl_protocol: Annotated[
         str,
-        OneOf(("TLS", *VERSIONS)),
+        OneOf(("TLS", "SSL", *VERSIONS, *UNSAFE_VERSIONS)),
         Dynamic("broker"),
         NoEffect("ssl.enabled.protocols has the versions"),
     ] = "TLSv1.3"
     ssl_enabled_protocols: Annotated[
         Words,
-        OneOf(VERSIONS),
+        OneOf((*VERSIONS, *UNSAFE_VERSIONS)),
         Dynamic("broker"),
         Doc("Versions of TLS that are accepted; older ones are unsafe and not offered."),
     ] = VERSIONS

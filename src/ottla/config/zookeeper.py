@@ -18,7 +18,7 @@ from ottla.config.settings import (
     Type,
     Words,
 )
-from ottla.config.tls import STORE_TYPES, VERSIONS, TlsSettings
+from ottla.config.tls import STORE_TYPES, UNSAFE_VERSIONS, VERSIONS, TlsSettings
 
 _SERVER: Final = r"(\[[0-9A-Fa-f:.]+\]|[^\s,/:\[\]]+)(:[0-9]{1,5})?"
 _ENSEMBLE: Final = rf"{_SERVER}(,{_SERVER})*(/[^\s/]+)*/?"
@@ -100,7 +100,7 @@ class ZooKeeperSettings(Settings):
         str, NoEffect("zookeeper.ssl.enabled.protocols has the versions")
     ] = "TLSv1.2"
     zookeeper_ssl_enabled_protocols: Annotated[
-        Words, OneOf(VERSIONS), Doc("Versions of TLS that are accepted.")
+        Words, OneOf((*VERSIONS, *UNSAFE_VERSIONS)), Doc("Versions of TLS that are accepted.")
     ] = VERSIONS
     zookeeper_ssl_cipher_suites: Annotated[
         Words, Doc("Cipher suites that are accepted, by their Java names; all when empty.")

@@ -277,7 +277,7 @@ async def test_a_client_certificate_names_the_principal(
 async def test_a_client_of_an_older_version_than_the_enabled_one_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tls = server_tls({**pem(certificates().broker), "ssl.enabled.protocols": "TLSv1.3"})
+    tls = server_tls({**pem(certificates().broker), "ssl.enabled.protocols": "TLSv1.3,TLSv1.1"})
     older, newer = client_context(tmp_path), client_context(tmp_path)
     older.maximum_version = ssl.TLSVersion.TLSv1_2
     async with serving(echo, tls=tls, client_tls=older) as served:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.config.broker import BrokerConfig
 from ottla.model.errors import UserError
 from ottla.security.sasl import jaas
+from ottla.security.sasl.server import ListenerSettings
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -77,3 +79,30 @@ def test_a_mistake_is_named_and_no_value_is_shown(line: str, text: str) -> None:
     with pytest.raises(UserError, match=text) as mistake:
         jaas.parse_line(line)
     assert "hunter2" not in str(mistake.value)
+
+
+@pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize(
+    ("lines", "users"),
+    [
+        ({}, {"of_file": "1"}),
+        ({"sasl.jaas.config": "unnamed"}, {"of_file": "1"}),  # which Kafka ignores
+        ({"plain.sasl.jaas.config": "named"}, {"named": "2"}),
+        ({"plain.sasl.jaas.config": "named", "sasl.jaas.config": "unnamed"}, {"named": "2"}),
+    ],
+)
+def test_a_jaas_file_counts_unless_a_line_is_for_the_listener_and_its_mechanism(
+    lines: dict[str, str], users: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "jaas.conf"
+    file.write_text(f'KafkaServer {{ {PLAIN} required user_of_file="1"; }};')
+    overrides = {name: f'{PLAIN} required user_{user}="2";' for name, user in lines.items()}
+    config = BrokerConfig.parse({"java.security.auth.login.config": str(file)})
+    [entry] = ListenerSettings.of("SASL_SSL", config, overrides).login_modules("PLAIN")
+    assert entry.users == users
+
+
+def test_without_a_file_a_line_for_any_mechanism_is_taken() -> None:
+    config = BrokerConfig.parse({"sasl.jaas.config": f'{PLAIN} required user_a="2";'})
+    [entry] = ListenerSettings.of("SASL_SSL", config, {}).login_modules("PLAIN")
+    assert entry.users == {"a": "2"}

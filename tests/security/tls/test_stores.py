@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import ssl
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from ottla.config.client import AdminConfig
+from ottla.config.security import SecuritySettings
 from ottla.config.tls import TlsSettings
 from ottla.model.errors import UserError
 from ottla.security.tls import jks
+from ottla.security.tls.authority import issue
+from ottla.security.tls.contexts import ClientTls
 from ottla.security.tls.stores import key_material, trusted_certificates
 from tests.fakes.certificates import certificates, client_tls, pem, server_tls
 
@@ -124,10 +131,13 @@ def test_an_encrypted_pem_key_needs_its_password() -> None:
         ({"ssl.keystore.key": "x"}, "must be set together"),
         ({"ssl.keystore.key": "x", "ssl.keystore.certificate.chain": "y"}, "as PEM"),
         ({"ssl.cipher.suites": "TLS_RSA_WITH_NULL_MD5"}, "unknown or unsafe cipher suite"),
+        ({"ssl.enabled.protocols": "TLSv1.1,TLSv1"}, "at least one of TLSv1.2, TLSv1.3"),
     ],
 )
 def test_a_setting_that_is_wrong_is_named(texts: dict[str, str], expected: str) -> None:
-    base = pem(certificates().broker) if "ssl.cipher.suites" in texts else {}
+    base = (
+        {} if any("keystore" in name for name in texts) or not texts else pem(certificates().broker)
+    )
     with pytest.raises(UserError, match=expected):
         server_tls({**base, **texts})
 
@@ -137,6 +147,52 @@ def test_a_key_that_is_not_the_certificates_is_refused() -> None:
     texts = {**pem(made.broker), "ssl.keystore.key": made.alice.key_pem().decode()}
     with pytest.raises(UserError, match="does not belong to the certificate"):
         server_tls(texts)
+
+
+BEGIN: Final = b"-----BEGIN CERTIFICATE-----\n"
+DAMAGES: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "a file that is being written": lambda text: text[: text.index(b"-----END CERT") - 30],
+    "a byte that is no text": lambda text: text.replace(BEGIN, BEGIN + b"\xff"),
+    "a character too many": lambda text: text.replace(BEGIN, BEGIN + b"A"),
+    "a length that is too large": lambda text: text.replace(BEGIN + b"MII", BEGIN + b"MIJ"),
+    "nothing between the lines": lambda text: re.sub(
+        rb"(?s)(BEGIN CERTIFICATE-----\n).*?(-----END CERT)", rb"\1\2", text
+    ),
+    "nothing": lambda text: b"",
+}
+
+
+@pytest.mark.spec("SEC-01")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_refused_and_what_was_in_force_stays(damage: str, tmp_path: Path) -> None:
+    """Any other error would end the loop that looks for new certificates, and the broker."""
+    made = certificates()
+    file = tmp_path / "broker.pem"
+    good = made.broker.certificate_pem() + made.broker.key_pem()
+    file.write_bytes(good)
+    texts = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
+    tls = server_tls(texts)
+    expires_s = tls.expires_s
+    assert expires_s > 0
+    file.write_bytes(DAMAGES[damage](good))
+    with pytest.raises(UserError, match=r"ssl\.keystore"):
+        tls.refresh(SecuritySettings.parse(texts))
+    assert tls.expires_s == expires_s
+    file.write_bytes(DAMAGES[damage](made.authority.certificate_pem()))
+    trusting = settings(ssl_truststore_type="PEM", ssl_truststore_location=str(file))
+    with pytest.raises(UserError, match=r"ssl\.truststore"):
+        ClientTls(trusting)
+
+
+def test_a_certificate_that_cannot_be_used_does_not_change_the_expiry_that_is_shown() -> None:
+    made = certificates()
+    tls = server_tls(pem(made.broker))
+    before_s = tls.expires_s
+    other = issue(made.authority, "later", time.time(), days=900)
+    wrong = {**pem(other), "ssl.keystore.key": made.alice.key_pem().decode()}
+    with pytest.raises(UserError, match="does not belong"):
+        tls.refresh(SecuritySettings.parse(wrong))
+    assert tls.expires_s == before_s
 
 
 @pytest.mark.parametrize("length", [0, 3, 12, 40])

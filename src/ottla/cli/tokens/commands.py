@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,10 +14,21 @@ import typer
 from ottla.cli.connection import admin_connection
 from ottla.cli.console import Table, show
 from ottla.cli.options import DEFAULT_SERVER, AsJson, Bootstrap
+from ottla.cli.profile.cluster import client_config
 from ottla.client.admin.tokens import DelegationToken
+from ottla.config.client import AdminConfig
+from ottla.config.listeners import WITH_LOGIN
 from ottla.model.errors import UserError
+from ottla.security.sasl.scram import HASHES
 
 COLUMNS: Final = ("id", "owner", "requester", "renewers", "issued", "expires", "ends at the latest")
+REACHING: Final = (
+    "bootstrap.servers",
+    "security.protocol",
+    "ssl.truststore.",
+    "ssl.endpoint.identification.algorithm",
+)
+"""What of this command's settings its token's clients need, too: nothing of its own login."""
 MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 PeriodMs = Annotated[
@@ -46,7 +58,7 @@ def create(
     ] = -1,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a JAAS line for clients; default: stdout."),
+        typer.Option(metavar="FILE", help="Write a client file; default: a JAAS line to stdout."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_SERVER,
 ) -> int:
@@ -67,9 +79,23 @@ def create(
     if output is None:
         sys.stdout.write(line)
         return 0
-    _write_private(output, line)
+    _write_private(output, client_file(client_config(bootstrap, AdminConfig), line))
     print(f"created token {token.id} of {token.owner}, expires {_time(token.expires_ms)}")
     return 0
+
+
+def client_file(config: Mapping[str, str], line: str) -> str:
+    """The settings of a client that logs in with the token where this command has logged in."""
+    mechanism = config.get("sasl.mechanism", "")
+    texts = {"sasl.mechanism": mechanism if mechanism in HASHES else next(iter(HASHES))}
+    if config.get("security.protocol") in WITH_LOGIN:
+        texts |= {name: text for name, text in config.items() if name.startswith(REACHING)}
+    store = texts.get("ssl.truststore.location")
+    if store:
+        texts["ssl.truststore.location"] = str(Path(store).resolve())
+    lines = (f"{name}={text}".replace("\\", "\\\\") for name, text in texts.items())
+    escaped = (text.replace("\n", "\\n") + "\n" for text in lines)
+    return "".join(escaped) + line
 
 
 def list_(

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -105,7 +105,8 @@ class ClientLogin:
         url = settings.sasl_oauthbearer_token_endpoint_url
         if url is not None:
             check_address(ENDPOINT, url, settings.sasl_oauthbearer_allowed_urls)
-            return lambda: _fetched_token(url, options)
+            request = _token_request(settings, options)
+            return lambda: _fetched_token(url, *request)
         user = options.get("unsecuredLoginStringClaim_sub")
         if user is None:
             raise UserError(
@@ -126,17 +127,25 @@ def _login_modules(settings: SaslClientSettings) -> Sequence[jaas.Entry]:
     return () if path is None else jaas.read_section(path, "KafkaClient")
 
 
-async def _fetched_token(url: str, options: dict[str, str]) -> str:
-    """A token by the client's credentials (RFC 6749, 4.4), or the content of a file."""
-    headers, body = {"Accept": "application/json"}, None
-    if url.startswith("https:"):
-        client, secret = options.get("clientId", ""), options.get("clientSecret", "")
-        pair = base64.b64encode(f"{client}:{secret}".encode()).decode()
-        headers["Authorization"] = f"Basic {pair}"
-        fields = {"grant_type": "client_credentials"}
-        if "scope" in options:
-            fields["scope"] = options["scope"]
-        body = urlencode(fields).encode()
+def _token_request(
+    settings: SaslClientSettings, options: Mapping[str, str]
+) -> tuple[dict[str, str], bytes]:
+    """Headers and body for a token by the client's credentials (RFC 6749, 4.4).
+
+    As in Kafka, the settings count more than the options of the JAAS line.
+    """
+    client = settings.sasl_oauthbearer_client_credentials_client_id or options.get("clientId", "")
+    secret = settings.sasl_oauthbearer_client_credentials_client_secret
+    scope = settings.sasl_oauthbearer_scope or options.get("scope")
+    pair = f"{client}:{secret or options.get('clientSecret', '')}"
+    fields = {"grant_type": "client_credentials", **({"scope": scope} if scope else {})}
+    basic = base64.b64encode(pair.encode()).decode()
+    headers = {"Accept": "application/json", "Authorization": f"Basic {basic}"}
+    return headers, urlencode(fields).encode()
+
+
+async def _fetched_token(url: str, headers: dict[str, str], body: bytes) -> str:
+    """From an https address, or the content of a file."""
     data = await asyncio.to_thread(read_address, url, body=body, headers=headers)
     if not url.startswith("https:"):
         return data.decode("ascii", "replace").strip()

@@ -49,12 +49,13 @@ class ListenerSettings(NamedTuple):
         return self.settings.changed(**SecuritySettings.read(texts))
 
     def login_modules(self, mechanism: str) -> Sequence[jaas.Entry]:
-        """The setting of the listener, else the sections of the JAAS file, as in Kafka."""
+        """The setting of the listener and mechanism, else the sections of the JAAS file, as in
+        Kafka; only without either, a line that is for neither, which Kafka ignores."""
+        path = self.settings.java_security_auth_login_config
         text = self.of_mechanism(mechanism).sasl_jaas_config
-        if text is not None:
+        if text is not None and (f"{mechanism.lower()}.{JAAS}" in self.overrides or path is None):
             name = f"listener.name.{self.name.lower()}.{mechanism.lower()}.{JAAS}"
             return jaas.parse_line(text, name)
-        path = self.settings.java_security_auth_login_config
         if path is None:
             return ()
         return jaas.read_section(path, f"{self.name.lower()}.KafkaServer", "KafkaServer")

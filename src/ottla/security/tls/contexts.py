@@ -57,9 +57,10 @@ class ServerTls:
         """`with_login`: clients log in by SASL, a certificate does not say who they are."""
         self._with_login = with_login
         self._settings = settings
-        self.expires_s = 0  # when the certificate expires, in seconds since 1970
         self._files = _files(settings)
-        self._context, self._suites, self._rules = self._load(settings)
+        self.expires_s: int
+        """When the certificate expires, in seconds since 1970."""
+        self._context, self._suites, self._rules, self.expires_s = _load(settings)
 
     def session(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
         return self._context.wrap_bio(incoming, outgoing, server_side=True)
@@ -86,26 +87,34 @@ class ServerTls:
     def refresh(self, settings: SecuritySettings) -> None:
         """Use these settings and files for new connections; a UserError leaves all as it was."""
         files = _files(settings)
-        self._context, self._suites, self._rules = self._load(settings)
+        self._context, self._suites, self._rules, self.expires_s = _load(settings)
         self._settings, self._files = settings, files
 
-    def _load(
-        self, settings: SecuritySettings
-    ) -> tuple[ssl.SSLContext, CipherSuites | None, tuple[Rule, ...]]:
-        material = key_material(settings)
-        if material is None:
-            raise UserError(
-                "a listener with TLS needs a key: set ssl.keystore.location, or ssl.keystore.key "
-                "and ssl.keystore.certificate.chain"
-            )
-        self.expires_s = _expiry(material)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        suites = _configure(context, settings, material)
-        context.verify_mode = _CLIENT_AUTH[settings.ssl_client_auth]
-        context.num_tickets = 0  # each would be sent to every client, and none resumes
-        if context.verify_mode is not ssl.CERT_NONE:
-            _trust(context, settings)
-        return context, suites, parse_rules(settings.ssl_principal_mapping_rules)
+
+class _Loaded(NamedTuple):
+    """What the settings and files of a listener give."""
+
+    context: ssl.SSLContext
+    suites: CipherSuites | None
+    rules: tuple[Rule, ...]
+    expires_s: int
+
+
+def _load(settings: SecuritySettings) -> _Loaded:
+    material = key_material(settings)
+    if material is None:
+        raise UserError(
+            "a listener with TLS needs a key: set ssl.keystore.location, or ssl.keystore.key "
+            "and ssl.keystore.certificate.chain"
+        )
+    expires_s = _expiry(material)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    suites = _configure(context, settings, material)
+    context.verify_mode = _CLIENT_AUTH[settings.ssl_client_auth]
+    context.num_tickets = 0  # each would be sent to every client, and none resumes
+    if context.verify_mode is not ssl.CERT_NONE:
+        _trust(context, settings)
+    return _Loaded(context, suites, parse_rules(settings.ssl_principal_mapping_rules), expires_s)
 
 
 class ClientTls:
@@ -139,7 +148,7 @@ class ClientTls:
 def _configure(
     context: ssl.SSLContext, settings: TlsSettings, material: KeyMaterial | None
 ) -> CipherSuites | None:
-    versions = [_VERSIONS[name] for name in settings.ssl_enabled_protocols]
+    versions = [_VERSIONS[name] for name in settings.ssl_enabled_protocols if name in _VERSIONS]
     if not versions:
         raise UserError("ssl.enabled.protocols: expected at least one of TLSv1.2, TLSv1.3")
     suites = parse_suites(settings.ssl_cipher_suites)
@@ -179,8 +188,9 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
         return
     try:
         context.load_verify_locations(cadata=certificates)
-    except ssl.SSLError as error:
-        raise UserError(f"ssl.truststore: cannot use the certificates: {error.reason}") from None
+    except (ssl.SSLError, TypeError, ValueError) as error:  # the last two: no base64 at all
+        reason = getattr(error, "reason", None) or "damaged"
+        raise UserError(f"ssl.truststore: cannot use the certificates: {reason}") from None
 
 
 def _check_suite(session: ssl.SSLObject, suites: CipherSuites | None) -> None:
@@ -215,4 +225,7 @@ def _files(settings: TlsSettings) -> tuple[FileState | None, ...]:
 
 def _expiry(material: KeyMaterial) -> int:
     end = material.chain.index("-----END CERTIFICATE-----") + len("-----END CERTIFICATE-----")
-    return expiry_of(ssl.PEM_cert_to_DER_cert(material.chain[:end]))
+    try:
+        return expiry_of(ssl.PEM_cert_to_DER_cert(material.chain[:end]))
+    except (IndexError, ValueError):  # of base64, of its text, of DER
+        raise UserError("ssl.keystore: cannot use the certificate: damaged") from None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Final, NamedTuple
@@ -109,7 +111,8 @@ def _jks_key(data: bytes, password: str | None, key_password: str | None) -> Key
 
 def _pkcs12_key(data: bytes, password: str | None) -> KeyMaterial:
     pkcs12, serialization = _cryptography()
-    key, certificate, more = pkcs12.load_key_and_certificates(data, _secret(password))
+    with _supported():
+        key, certificate, more = pkcs12.load_key_and_certificates(data, _secret(password))
     if key is None or certificate is None:
         raise jks.BadKeyStore("the store holds no private key")
     encoding = serialization.Encoding.PEM
@@ -122,7 +125,8 @@ def _pkcs12_key(data: bytes, password: str | None) -> KeyMaterial:
 
 def _pkcs12_certificates(data: bytes, password: str | None) -> str:
     pkcs12, serialization = _cryptography()
-    _, own, more = pkcs12.load_key_and_certificates(data, _secret(password))
+    with _supported():
+        _, own, more = pkcs12.load_key_and_certificates(data, _secret(password))
     certificates = [*more, *([own] if own is not None else [])]
     encoding = serialization.Encoding.PEM
     return "".join(each.public_bytes(encoding).decode() for each in certificates)
@@ -139,6 +143,16 @@ def _cryptography() -> tuple[ModuleType, ModuleType]:
             "or use PEM files"
         ) from None
     return pkcs12, serialization
+
+
+@contextmanager
+def _supported() -> Iterator[None]:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        yield
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise jks.BadKeyStore(f"unsupported: {error}") from None
 
 
 def _secret(password: str | None) -> bytes | None:
