@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from pathlib import Path
+
 import pytest
 
 from ottla.log.recovery.swap_files import base_offset_of, complete_interrupted_operations
@@ -9,6 +12,7 @@ from ottla.log.segment.segment import Segment, SegmentPosition
 from ottla.log.stored_batch import parse
 from ottla.protocol.records.batch import build
 from ottla.protocol.records.record import NewRecord
+from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.log.workbench import Workbench
 
 A, B, C = (f"{base:020d}" for base in (0, 10, 20))
@@ -78,6 +82,46 @@ def test_a_swap_that_had_not_begun_everywhere_is_undone(bench: Workbench) -> Non
     originals = names_with(bench, ".log", ".index", ".timeindex")
     assert complete_interrupted_operations(bench.disk, bench.dir) == originals
     assert bench.disk.file_size(bench.dir / f"{B}.log") > 100
+
+
+@pytest.mark.spec("LOG-36")
+def test_a_segment_of_which_only_some_files_were_renamed_is_undone(bench: Workbench) -> None:
+    write(bench, 0, range(5))
+    write(bench, 0, range(2, 3), suffix=".cleaned")
+    path = bench.dir / f"{A}.log.cleaned"
+    bench.disk.rename(path, path.with_suffix(".swap"))
+    size = bench.disk.file_size(bench.dir / f"{A}.log")
+    originals = [f"{A}.index", f"{A}.log", f"{A}.timeindex"]
+    assert complete_interrupted_operations(bench.disk, bench.dir) == originals
+    assert bench.disk.file_size(bench.dir / f"{A}.log") == size
+
+
+class NotingDisk(ForgettingDisk):
+    """Notes in which order names go for good: disks reorder what is not synced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def remove(self, path: Path) -> None:
+        self.notes.append(path.suffix)
+        super().remove(path)
+
+    def sync_dir(self, path: Path) -> None:
+        self.notes.append("sync")
+        super().sync_dir(path)
+
+
+def test_whatever_power_cut_leaves_the_next_start_undoes_the_same_swap() -> None:
+    disk = NotingDisk()
+    bench = Workbench(disk)
+    disk.mkdir(bench.dir)
+    write(bench, 10, range(12, 13), suffix=".swap")
+    write(bench, 0, range(2, 3), suffix=".cleaned")
+    disk.notes.clear()
+    complete_interrupted_operations(disk, bench.dir)
+    steps = [note for note, _ in groupby(disk.notes)]
+    assert steps == [".swap", "sync", ".cleaned", "sync"]
 
 
 @pytest.mark.spec("LOG-36", "LOG-38")
