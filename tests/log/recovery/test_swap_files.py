@@ -107,6 +107,10 @@ class NotingDisk(ForgettingDisk):
         self.notes.append(path.suffix)
         super().remove(path)
 
+    def rename(self, old: Path, new: Path) -> None:
+        self.notes.append("renamed")
+        super().rename(old, new)
+
     def sync_dir(self, path: Path) -> None:
         self.notes.append("sync")
         super().sync_dir(path)
@@ -154,6 +158,40 @@ def test_a_swap_caught_between_its_renames_is_completed(
     names = complete_interrupted_operations(bench.disk, bench.dir)
     assert f"{A}.log" in names
     assert not names_with(bench, ".swap")
+
+
+def test_only_what_a_swap_stands_for_is_replaced_and_no_old_index_is_kept(
+    bench: Workbench,
+) -> None:
+    write(bench, 0, range(9))
+    write(bench, 9, range(9, 10))
+    write(bench, 10, range(10, 15))
+    write(bench, 0, range(0, 10, 9), suffix=".swap")  # up to offset 9
+    for kind in (".index", ".timeindex"):
+        bench.disk.remove(bench.dir / f"{A}{kind}.swap")
+    names = complete_interrupted_operations(bench.disk, bench.dir)
+    assert names == [f"{A}.log", f"{B}.index", f"{B}.log", f"{B}.timeindex"]
+
+
+def test_an_empty_swap_stands_for_its_base_offset_alone(bench: Workbench) -> None:
+    for base in (0, 1):
+        write(bench, base, range(base, base + 1))
+    bench.disk.open_append(bench.dir / f"{A}.log.swap")
+    names = complete_interrupted_operations(bench.disk, bench.dir)
+    assert [name for name in names if name.startswith(A)] == [f"{A}.log"]
+    assert len(names) == 4, "all files of the next segment stay"
+
+
+def test_what_a_swap_replaces_is_gone_for_good_before_the_swap_is_renamed() -> None:
+    disk = NotingDisk()
+    bench = Workbench(disk)
+    disk.mkdir(bench.dir)
+    write(bench, 0, range(5))
+    write(bench, 0, range(0, 5, 2), suffix=".swap")
+    disk.notes.clear()
+    complete_interrupted_operations(disk, bench.dir)
+    steps = [note for note, _ in groupby(disk.notes)]
+    assert steps == ["sync", ".index", ".log", ".timeindex", "sync", "renamed", "sync"]
 
 
 def test_an_empty_segment_can_be_what_is_left_of_others(bench: Workbench) -> None:
