@@ -95,7 +95,9 @@ class Pieces:
         if took_ms <= self.longest_ms:
             return
         if took_ms > self.bound_ms / 4:
-            took_ms *= self._quickest_ms / min(_fixed_work_ms() for _ in range(3))
+            fixed_ms = min(_fixed_work_ms() for _ in range(3))
+            self._quickest_ms = min(self._quickest_ms, fixed_ms)
+            took_ms *= self._quickest_ms / fixed_ms
         self.longest_ms = max(self.longest_ms, took_ms)
         if self.verbose and took_ms > self.bound_ms:
             print(f"    {took_ms:.1f} ms\n{self.stack}", flush=True)

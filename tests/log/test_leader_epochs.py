@@ -31,6 +31,14 @@ def test_what_is_saved_is_not_saved_again() -> None:
     assert epochs.to_save(31) is None
 
 
+def test_while_the_last_epoch_has_written_nothing_the_others_are_saved_once() -> None:
+    epochs = LeaderEpochs(HISTORY)
+    epochs.assign(5, 30)
+    epochs.assign(6, 31)
+    assert epochs.to_save(31) == b"0\n4\n1 0\n3 10\n4 25\n5 30\n"
+    assert epochs.to_save(31) is None
+
+
 def test_whatever_changes_the_history_has_it_saved_again() -> None:
     history = LeaderEpochs(saved=False)
     assert history.to_save(0) is None

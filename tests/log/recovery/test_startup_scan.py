@@ -8,7 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS
+from ottla.log.directories.checkpoint_file import (
+    HIGH_WATERMARKS,
+    RECOVERY_POINTS,
+    START_OFFSETS,
+)
 from ottla.log.directories.directory import CLEAN_SHUTDOWN, LogDirectory
 from ottla.log.directories.log_directories import LogDirectories, rename_log_dir
 from ottla.log.directories.names import DirectoryKind
@@ -134,10 +138,74 @@ def test_a_partition_in_two_directories_is_served_from_the_longer_one(
     assert started(disk, [A, B]).get(T0) is not None
 
 
+def test_of_two_equally_long_ones_the_first_is_served(disk: ForgettingDisk) -> None:
+    for path in (A, B):
+        alone = started(disk, [path])
+        write(alone.create(T0, TOPIC_ID, CONFIG), b"v")
+        alone.close()
+    log = started(disk, [A, B]).get(T0)
+    assert log is not None and log.dir == A / "t-0"
+
+
+@pytest.mark.parametrize("name", [HIGH_WATERMARKS, RECOVERY_POINTS])
+def test_a_log_that_had_records_and_is_gone_is_known_to_be_lost(
+    disk: ForgettingDisk, name: str
+) -> None:
+    """By either checkpoint, at each start until it is created again; an empty one is not missed."""
+    directories = started(disk)
+    for partition in (T0, T1):
+        directories.create(partition, TOPIC_ID, CONFIG)
+    directories.close()
+    for path, partition in ((A, T0), (B, T1)):
+        disk.remove_tree(path / str(partition))
+        for each in (HIGH_WATERMARKS, RECOVERY_POINTS):
+            LogDirectory(path, disk).checkpoint(each, {}).run()
+    LogDirectory(A, disk).checkpoint(name, {T0: 1}).run()
+    LogDirectory(B, disk).checkpoint(name, {T1: 0}).run()
+    again = started(disk)
+    assert (again.has_lost(T0), again.has_lost(T1)) == (True, False)
+    assert [directory.lost_logs for directory in again.all] == [{T0: 1}, {}]
+    again.create(T0, TOPIC_ID, CONFIG)
+    assert not again.has_lost(T0)
+
+
+def test_the_later_of_two_checkpoints_says_what_was_lost(disk: ForgettingDisk) -> None:
+    started(disk, [A]).close()
+    LogDirectory(A, disk).checkpoint(HIGH_WATERMARKS, {T0: 3, T1: 5}).run()
+    LogDirectory(A, disk).checkpoint(RECOVERY_POINTS, {T0: 4, T1: 2}).run()
+    [directory] = started(disk, [A]).all
+    assert directory.lost_logs == {T0: 4, T1: 5}
+
+
+def test_a_log_that_is_in_another_directory_is_not_lost(disk: ForgettingDisk) -> None:
+    for path in (A, B):
+        directories = started(disk, [path])
+        if path == B:
+            write(directories.create(T0, TOPIC_ID, CONFIG), b"v")
+        directories.close()
+    LogDirectory(A, disk).checkpoint(HIGH_WATERMARKS, {T0: 1}).run()
+    assert not started(disk, [A, B]).has_lost(T0)
+
+
+def test_what_was_marked_for_deletion_is_removed_at_once_and_not_loaded(
+    disk: ForgettingDisk,
+) -> None:
+    directories = started(disk, [A])
+    write(directories.create(T0, TOPIC_ID, CONFIG), b"v")
+    rename_log_dir(directories.logs[T0], DirectoryKind.DELETED, UUID(int=1))
+    [marked] = [name for name in disk.list(A) if name.startswith("t-0")]
+    disk.kill()
+    again = started(disk, [A])
+    assert again.get(T0) is None
+    assert [removal.path for removal in again.removals.due()] == [A / marked]
+
+
 def test_a_copy_in_the_making_is_not_taken_for_the_partition(disk: ForgettingDisk) -> None:
     directories = started(disk, [A, B])
     write(directories.create(T0, TOPIC_ID, CONFIG), b"1")
     rename_log_dir(directories.logs.pop(T0), DirectoryKind.FUTURE, UUID(int=1))
+    for path in (A, B):  # which is of the log that is copied
+        LogDirectory(path, disk).checkpoint(START_OFFSETS, {T0: 1}).run()
     again = LogDirectories([A, B], disk, ManualClock(), Random(1))
     disk.kill()
     again.open()
@@ -146,6 +214,17 @@ def test_a_copy_in_the_making_is_not_taken_for_the_partition(disk: ForgettingDis
     loading.admit(pending, pending.load(CONFIG))
     assert again.get(T0) is None
     assert values(again.futures[T0].log) == [b"1"]
+
+
+@pytest.mark.spec("LOG-09")
+def test_a_log_begins_where_it_was_cut(disk: ForgettingDisk) -> None:
+    directories = started(disk, [A])
+    write(directories.create(T0, TOPIC_ID, CONFIG), b"1", b"2", b"3")
+    directories.close()
+    LogDirectory(A, disk).checkpoint(START_OFFSETS, {T0: 2}).run()
+    log = started(disk, [A]).get(T0)
+    assert log is not None
+    assert (log.start_offset, values(log)) == (2, [b"3"])
 
 
 @pytest.mark.spec("LOG-10")

@@ -50,7 +50,7 @@ async def leader_and_isr(request: Request, ctx: Context) -> Fields:
                             TopicPartition(topic.topic_name, partition.partition_index)
                         ],
                     }
-                    for partition in topic.partition_states
+                    async for partition in slices.of(topic.partition_states)
                 ],
             }
             for topic in request.topic_states

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.api.api import Api, Context, Fields, Request
+from ottla.delay.slices import Slices
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, TopicPartition
 from ottla.protocol.interbroker import STOP_REPLICA
@@ -16,23 +17,25 @@ STALE: Final = frozenset({ErrorCode.stale_controller_epoch, ErrorCode.stale_brok
 
 async def stop_replica(request: Request, ctx: Context) -> Fields:
     transitions = ctx.services.replicas.transitions
-    transitions.check(
-        EpochFence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
-    )
-    codes = await transitions.stop_replicas(
+    slices = Slices()
+    stops = [
         PartitionStop(
             TopicPartition(topic.topic_name, partition.partition_index),
             LeaderEpoch(partition.leader_epoch),
             partition.delete_partition,
         )
-        for topic in request.topic_states
-        for partition in topic.partition_states
+        async for topic in slices.of(request.topic_states)
+        async for partition in slices.of(topic.partition_states)
+    ]
+    transitions.check(
+        EpochFence(ControllerEpoch(request.controller_epoch), BrokerEpoch(request.broker_epoch))
     )
+    codes = await transitions.stop_replicas(stops)
     return {
         "error_code": ErrorCode.none,
         "partition_errors": [
             {"topic_name": tp.topic, "partition_index": tp.partition, "error_code": code}
-            for tp, code in codes.items()
+            async for tp, code in slices.of(codes.items())
         ],
     }
 

@@ -11,7 +11,7 @@ from ottla.coordinator.group.classic.group import ClassicGroup
 from ottla.coordinator.group.classic.heartbeat import MemberIdentity
 from ottla.coordinator.group.classic.member import GroupPhase, JoinReply, Protocol
 from ottla.coordinator.group.consumer.classic_metadata import read_assignment, write_assignment
-from ottla.coordinator.group.consumer.migration import can_downgrade
+from ottla.coordinator.group.consumer.migration import can_downgrade, can_upgrade
 from ottla.model.errors import ErrorCode
 from tests.coordinator.group.consumer.scene import (
     Client,
@@ -72,6 +72,75 @@ def test_an_upgrade_outlives_the_broker() -> None:
     assert after.it.members.keys() == scene.it.members.keys()
     assert after.it.owners == scene.it.owners
     assert after.heartbeat(first) is ErrorCode.rebalance_in_progress
+
+
+@pytest.mark.parametrize(("most", "can"), [(1, False), (2, True), (3, True)])
+def test_a_group_upgrades_while_its_members_are_no_more_than_may_be(most: int, can: bool) -> None:
+    scene = ConsumerScene()
+    classic_group(scene)
+    assert can_upgrade(scene.group, replace(scene.limits, consumer_max_size=most)) is can
+
+
+def test_a_classic_member_that_is_silent_after_the_upgrade_is_out() -> None:
+    scene = ConsumerScene()
+    first, second = classic_group(scene, session_ms=20_000, rebalance_ms=300_000)
+    a = Client(scene, "a")
+    scene.pass_ms(15_000)
+    a.step()
+    scene.pass_ms(15_000)
+    assert second.member_id in scene.it.members, "its session began again"
+    assert scene.heartbeat(first) is ErrorCode.rebalance_in_progress
+    a.step()
+    scene.pass_ms(15_000)
+    assert scene.it.members.keys() == {"a", first.member_id}
+
+
+def test_what_two_members_were_both_given_stays_with_the_first() -> None:
+    scene = ConsumerScene()
+    waiting = [scene.start_join(protocols=protocols("range")) for _ in range(2)]
+    scene.pass_ms(1)
+    joined = [replies[0] for replies in waiting]
+    scene.start_sync(joined[1])
+    both = write_assignment({"t": [0, 1]}, 1)
+    scene.start_sync(joined[0], {one.member_id: both for one in joined})
+    Client(scene, "a").step()
+    assigned = [scene.it.members[one.member_id].standing.assigned for one in joined]
+    assert sorted(map(len, assigned)) == [0, 2]
+
+
+def test_a_group_that_has_chosen_no_protocol_yet_is_upgraded_by_what_its_members_prefer() -> None:
+    scene = ConsumerScene()
+    [*waiting] = scene.start_join(protocols=protocols("range"))
+    assert waiting == []
+    Client(scene, "a").step()
+    [classic] = scene.it.classic_members()
+    assert scene.it.members[classic.id].profile.topics == ("t",)
+
+
+def test_compaction_leaves_nothing_of_the_protocol_that_was_left() -> None:
+    scene = ConsumerScene()
+    classic_group(scene)
+    classic_keys = {key for key, _ in scene.log}
+    a = Client(scene, "a")
+    a.step()
+    assert {dict(scene.log)[key] for key in classic_keys} == {None}
+    a.leave()
+    assert isinstance(scene.shard.groups[GROUP], ClassicGroup)
+    left = {key for key, value in scene.log if dict(scene.log)[key] is not None}
+    assert left == classic_keys
+
+
+def test_members_that_are_silent_after_the_downgrade_are_out_before_the_rebalance_ends() -> None:
+    scene = ConsumerScene()
+    classic_group(scene, session_ms=20_000, rebalance_ms=300_000)
+    a = Client(scene, "a")
+    a.step()
+    scene.pass_ms(15_000)
+    a.leave()
+    scene.pass_ms(19_000)
+    assert len(scene.group.members) == 2
+    scene.pass_ms(2_000)
+    assert not scene.group.members
 
 
 def test_whoever_waited_in_a_classic_rebalance_joins_again() -> None:
