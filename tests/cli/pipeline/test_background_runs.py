@@ -26,13 +26,14 @@ def path(tmp_path: Path) -> Path:
 def test_a_run_in_the_background_is_shown_and_stopped(run: Run, path: Path) -> None:
     checkpoint = path.parent / "checkpoints"
     background.start(str(checkpoint), [sys.executable, "-c", PROGRAM], SystemClock())
-    batch = {"query": "clean", "batch": 7, "rows_in": 3}
+    batch = {"query": "clean", "batch": 7, "rows_in": 3, "rows_in_s": 0.75 / 9}
     (checkpoint / "progress.jsonl").write_text(json.dumps(batch) + '\n{"query": "cl')
     shown = run("pipeline", "status", path, "--json")
     assert shown.code == 0
     found = json.loads(shown.out)
     assert found["pipeline"][0]["state"] == "running"
-    assert (found["queries"][0]["query"], found["queries"][0]["batch"]) == ("clean", 7)
+    (query,) = found["queries"]
+    assert (query["query"], query["batch"], query["rows_in_s"]) == ("clean", 7, 0.1)
     for option in ("--background", "--once"):
         run("pipeline", "run", path, option).failed(2, "already running")
     stopped = run("pipeline", "stop", path)

@@ -23,7 +23,7 @@ def shown(display: Lines, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_log_gets_a_line_for_each_batch_and_query(capsys: pytest.CaptureFixture[str]) -> None:
     first, last = shown(Lines(), capsys).splitlines()
     assert first.startswith("clean: batch 3  1,500 rows, 750/s  2,000 ms  lag 12 records, 3 s")
-    assert last == "clean: 1,500 rows in, 1,400 out, 1 batches in 2.0 s, 750 rows/s"
+    assert last == "clean: 1,500 rows in, 1,400 out, 1 batch in 2.0 s, 750 rows/s"
 
 
 def test_a_program_gets_json(capsys: pytest.CaptureFixture[str]) -> None:

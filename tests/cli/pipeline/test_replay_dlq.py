@@ -20,7 +20,7 @@ def test_letters_go_back_and_the_rest_is_counted(
     sent = run("pipeline", "replay-dlq", dead, "--reason", "no page")
     assert sent.code == 0
     assert origin in sent.out
-    assert "1 records with another reason, left for a later replay" in sent.out
+    assert "1 record with another reason, left for a later replay" in sent.out
     rest = run("pipeline", "replay-dlq", dead, "--json").json
     assert rest == [{"topic": origin, "reason": "nobody", "records": 1}]
     assert run("pipeline", "replay-dlq", dead, "--json").json == []

@@ -18,9 +18,9 @@ LIMIT_MS = 60_000
 AS_RUN_DOES = """
 import signal, sys
 from ottla.model.clock import SystemClock
-from ottla.spark.pipelines.background import held
+from ottla.spark.pipelines.background import run_lock
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-with held(sys.argv[1], SystemClock()):
+with run_lock(sys.argv[1], SystemClock()):
     print("held", flush=True)
     signal.sigwait([signal.SIGTERM])
 """
@@ -29,18 +29,18 @@ with held(sys.argv[1], SystemClock()):
 def test_a_run_in_the_foreground_is_found_and_no_other_begins(tmp_path: Path) -> None:
     checkpoint = str(tmp_path / "checkpoints")
     refused = pytest.raises(UserError, match=rf"already running \(process {os.getpid()}\)")
-    with background.held(checkpoint, CLOCK):
+    with background.run_lock(checkpoint, CLOCK):
         run = background.find(checkpoint)
         assert run is not None
         assert (run.pid, run.is_running) == (os.getpid(), True)
-        with refused, background.held(checkpoint, CLOCK):
+        with refused, background.run_lock(checkpoint, CLOCK):
             pass
         with refused:
             background.start(checkpoint, [sys.executable, "-c", ""], CLOCK)
     run = background.find(checkpoint)
     assert run is not None
     assert not run.is_running
-    with background.held(checkpoint, CLOCK):
+    with background.run_lock(checkpoint, CLOCK):
         assert not background.has_log(checkpoint), "the other never began"
 
 
@@ -54,7 +54,7 @@ def test_a_run_in_the_background_keeps_the_lock_that_it_was_started_with(tmp_pat
         assert background.log_lines(checkpoint, 1) == ["held"]
         with (
             pytest.raises(UserError, match=rf"already running \(process {pid}\)"),
-            background.held(checkpoint, CLOCK),
+            background.run_lock(checkpoint, CLOCK),
         ):
             pass
     finally:
@@ -62,5 +62,8 @@ def test_a_run_in_the_background_keeps_the_lock_that_it_was_started_with(tmp_pat
 
 
 def test_checkpoints_that_are_not_on_a_disk_are_not_locked() -> None:
-    with background.held("s3://bucket/views", CLOCK), background.held("s3://bucket/views", CLOCK):
+    with (
+        background.run_lock("s3://bucket/views", CLOCK),
+        background.run_lock("s3://bucket/views", CLOCK),
+    ):
         pass

@@ -51,5 +51,6 @@ def test_a_pipeline_prints_only_its_own_lines_and_a_failure_in_one(tmp_path: Pat
     failure, log = bad.stderr.splitlines()
     assert failure.startswith("ottla: letters_sinks: ")
     assert "bad row" in failure
+    assert {path.name for path in tmp_path.iterdir()} == {"copy.yaml", "checkpoints"}
     path = tmp_path / log.removeprefix("ottla: Spark's log: ")
     assert "bad row" in path.read_text()

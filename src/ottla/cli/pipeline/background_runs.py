@@ -107,4 +107,8 @@ def _last_batches(checkpoint: str) -> list[tuple[object, ...]]:
             last[fields["query"]] = fields
         except (ValueError, KeyError):
             continue  # a line that was cut short by a kill
-    return [tuple(fields.get(name) for name in COLUMNS) for fields in last.values()]
+    return [tuple(_rounded(fields.get(name)) for name in COLUMNS) for fields in last.values()]
+
+
+def _rounded(value: object) -> object:
+    return round(value, 1) if isinstance(value, float) else value

@@ -67,4 +67,8 @@ def _not_sent(outcome: Replayed) -> list[str]:
         "replayed before": outcome.before,
         "without an origin in their headers, skipped: send them with --to": outcome.not_letters,
     }
-    return [f"{count:,} records {story}" for story, count in counts.items() if count]
+    return [
+        f"{count:,} record{'' if count == 1 else 's'} {story}"
+        for story, count in counts.items()
+        if count
+    ]

@@ -96,7 +96,7 @@ def run_pipeline(
 ) -> int:
     """Run it on a Spark session of its own, printing progress; the exit code."""
     check_owner(pipeline.checkpoint, pipeline.name)
-    with background.held(pipeline.checkpoint, SystemClock()):
+    with background.run_lock(pipeline.checkpoint, SystemClock()):
         return _run_alone(pipeline, master, as_json, metrics_port)
 
 

@@ -28,7 +28,7 @@ from ottla.spark.pipelines.checkpoint_owner import local_folder
 
 RUN: Final = "run.json"
 LOG: Final = "run.log"
-HELD: Final = "OTTLA_RUN_LOCK"
+LOCK_FILE: Final = "OTTLA_RUN_LOCK"
 """In the environment of a run that was started in the background: the file that has its lock."""
 TAIL_BYTES: Final = 1_000_000
 """How much of a log or a history is read from its end."""
@@ -60,7 +60,7 @@ def start(checkpoint: str, command: Sequence[str], clock: Clock) -> int:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    env={**os.environ, HELD: str(run.fileno())},
+                    env={**os.environ, LOCK_FILE: str(run.fileno())},
                     pass_fds=[run.fileno()],  # locked as long as a process has the file open
                 )
             _write(run, process.pid, clock)
@@ -71,7 +71,7 @@ def start(checkpoint: str, command: Sequence[str], clock: Clock) -> int:
 
 
 @contextmanager
-def held(checkpoint: str, clock: Clock) -> Iterator[None]:
+def run_lock(checkpoint: str, clock: Clock) -> Iterator[None]:
     """This process is the run of these checkpoints, until the block ends; UserError if another is.
 
     Checkpoints elsewhere than on a local disk are not locked.
@@ -178,13 +178,14 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _lock_for_run(descriptor: int, folder: Path) -> None:
     if not _lock(descriptor):
-        raise UserError(f"{folder}: already running (process {_read(folder).get('pid')})")
+        pid = _read(folder).get("pid")
+        raise UserError(f"{folder}: already running (process {pid}); ottla pipeline stop ends it")
 
 
 def _is_inherited(descriptor: int) -> bool:
     """Whether this process got the lock of this file from the one that started it."""
     try:
-        return os.path.samestat(os.fstat(int(os.environ[HELD])), os.fstat(descriptor))
+        return os.path.samestat(os.fstat(int(os.environ[LOCK_FILE])), os.fstat(descriptor))
     except (KeyError, ValueError, OSError):
         return False
 

@@ -122,10 +122,8 @@ class QueryTotal:
         rate = f", {self.rows_in / seconds:,.0f} rows/s" if seconds else ""
         out = f", {self.rows_out:,} out" if self.rows_out else ""
         late = f", {self.late_rows:,} late rows dropped" if self.late_rows else ""
-        return (
-            f"{self.query}: {self.rows_in:,} rows in{out}, "
-            f"{self.batches:,} batches in {seconds:,.1f} s{rate}{late}"
-        )
+        batches = f"{self.batches:,} batch{'' if self.batches == 1 else 'es'} in {seconds:,.1f} s"
+        return f"{self.query}: {self.rows_in:,} rows in{out}, {batches}{rate}{late}"
 
 
 def query_progress(query: str, report: ProgressReport, at_ms: WallMs) -> QueryProgress:

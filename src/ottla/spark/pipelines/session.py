@@ -6,8 +6,10 @@ Never: assumes that tasks run on this machine.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -43,6 +45,9 @@ ON_ONE_MACHINE: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
+TABLES: Final = "spark.sql.warehouse.dir"
+OWN_TABLES: Final = "spark.warehouse"
+"""No query has a name with a dot, and so no folder beside this one."""
 CONTEXT_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 LOCAL_CHECKPOINTS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
@@ -74,7 +79,7 @@ def session(
     master = master or settings.get("spark.master") or LOCAL
     builder = SparkSession.builder.appName(name).master(master)
     local = ON_ONE_MACHINE if master.startswith("local") else {}
-    merged = {**SETTINGS, **local, **settings}
+    merged = {**SETTINGS, **local, **own_tables(checkpoint), **settings}
     launch(
         {**merged, "spark.master": master, "spark.app.name": name},
         partial(log_path, checkpoint),
@@ -103,6 +108,18 @@ def log_path(checkpoint: str | None) -> Path:
         except OSError:
             pass  # the start of the queries says what is wrong with it
     return Path(tempfile.gettempdir()) / f"ottla-{os.getpid()}-{LOG}"
+
+
+def own_tables(checkpoint: str | None) -> Mapping[str, str]:
+    """Where Spark has its own tables. It makes that folder whether there are any or not, and by
+    default in the current one: here beside the checkpoints, or for as long as this process lives
+    where there are none."""
+    if checkpoint is None:
+        folder = Path(tempfile.mkdtemp(prefix="ottla-spark-tables-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return {TABLES: f"file:{folder}"}
+    beside = local_folder(checkpoint)
+    return {} if beside is None else {TABLES: f"file:{beside.absolute() / OWN_TABLES}"}
 
 
 def _silence(spark: SparkSession) -> None:
