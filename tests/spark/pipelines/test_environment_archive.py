@@ -57,7 +57,7 @@ def test_a_python_without_ottla_can_use_it_and_what_its_extras_need_from_the_arc
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = sorted(environment_archive.needed_packages() - LARGE)
-    monkeypatch.setattr(environment_archive, "needed", lambda more: set(small))
+    monkeypatch.setattr(environment_archive, "needed_packages", lambda more: set(small))
     archive = tmp_path / "env.tar"
     assert environment_archive.pack(archive) == small
     unpacked = tmp_path / "unpacked"
@@ -94,7 +94,7 @@ def test_an_archive_that_lacks_packages_of_a_pipeline_is_refused(
     ]
     with pytest.raises(UserError, match="no such file; ottla pipeline pack"):
         environment_archive.check(archive, needs)
-    monkeypatch.setattr(environment_archive, "needed", lambda more: {"kio"})
+    monkeypatch.setattr(environment_archive, "needed_packages", lambda more: {"kio"})
     environment_archive.pack(archive)
     environment_archive.check(archive, needs[:1])
     with pytest.raises(UserError) as refused:
