@@ -50,14 +50,14 @@ run: seconds venv
 	@$(PYTHON) -m tools.environment java
 	@$(BIN)/python -m tools.demo '$(SECONDS)'
 
-# Two suites at a time, the longest first: most of them wait for other programs most of the time. The
+# Three suites at a time, the longest first: most of them wait for other programs most of the time. The
 # checks are one of them, and come first: types take minutes of one core.
 # One that fails does not keep the others from being run. What is set up is not set up again: that
 # would let the short ones go first. What was skipped, and why, comes last; with CI set in the
 # environment a client, a jar or a program that is missing is a failure.
 test: setup
 	@skips=$$(mktemp -d); trap 'rm -rf "$$skips"' EXIT; \
-	TEST_SKIPS=$$skips $(MAKE) --no-print-directory -k -j2 -o setup -o venv \
+	TEST_SKIPS=$$skips $(MAKE) --no-print-directory -k -j3 -o setup -o venv \
 		check spark interop unit cluster sim; status=$$?; \
 	$(BIN)/python -m tools.skips $$skips; exit $$status
 
