@@ -48,6 +48,8 @@ OF_CLUSTERS = {
 }
 """They start or need several processes, a terminal, or a login: tests/cluster, tests/cli/zookeeper,
 tests/interop/test_secure_clients.py and test_delegation_tokens.py run them."""
+OF_THREE_BROKERS = "ottla reassign plan --all --replication-factor 3"
+"""The one example of its command that wants a cluster: tests/cluster/test_growing.py runs it."""
 TOPICS = ("orders", "clicks", "old-orders", "old-clicks", "older-clicks", "speed")
 
 
@@ -121,6 +123,7 @@ def stage(
         if command.words[0] != "pipeline"  # these start Spark: tests/spark/pipelines
         and command.words not in OF_CLUSTERS
         for example in examples(command)
+        if example != OF_THREE_BROKERS
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value.words),
 )

@@ -27,6 +27,7 @@ ANSWERED_BY_BROKER_CONFIG = {  # through a property or a rule of its own
     "delegation.token.master.key",
     "delegation.token.secret.key",
     "broker.id.generation.enable",
+    "group.consumer.assignors",
     "internal.segment.bytes",
     "log.dir",
     "max.connections.per.ip.overrides",

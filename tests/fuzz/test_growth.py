@@ -14,10 +14,10 @@ OBJECTS_MAX_BYTES = 100_000
 
 def test_objects_that_stay_are_noticed() -> None:
     kept: list[bytearray] = []
-    with pytest.raises(AssertionError, match="bytes of objects stayed"), no_growth(10_000):
-        kept.append(bytearray(20_000))
-    with no_growth(10_000):
-        kept.append(bytearray(5_000))
+    with pytest.raises(AssertionError, match="bytes of objects stayed"), no_growth(1_000_000):
+        kept.append(bytearray(2_000_000))
+    with no_growth(1_000_000):
+        kept.append(bytearray(500_000))
 
 
 def test_memory_that_python_does_not_count_is_noticed() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SMALL_SEGMENTS: Final = {"segment.bytes": "1048576", "index.interval.bytes": "1024"}
@@ -97,8 +97,9 @@ def read_everything(bootstrap: str, *, isolation: str = "read_uncommitted") -> E
         }
     )
     keys = [(name, number) for name, (count, _) in TOPICS.items() for number in range(count)]
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     try:
-        extents = {key: Extent(*_watermarks(consumer, key), []) for key in keys}
+        extents = {key: Extent(*_extent(admin, key, isolation), []) for key in keys}
         consumer.assign([TopicPartition(*key, extents[key].start) for key in keys])
         _read(consumer, extents)
         return extents
@@ -106,14 +107,18 @@ def read_everything(bootstrap: str, *, isolation: str = "read_uncommitted") -> E
         consumer.close()
 
 
-def _watermarks(consumer: Consumer, key: tuple[str, int]) -> tuple[int, int]:
-    """A broker that has just started may not have elected itself everywhere."""
+def _extent(admin: AdminClient, key: tuple[str, int], isolation: str) -> tuple[int, int]:
+    """A broker that has just started may not have elected itself everywhere. Consumer's
+    get_watermark_offsets calls a partition empty if only one of its two requests was refused."""
+    partition, level = TopicPartition(*key), IsolationLevel[isolation.upper()]
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         try:
-            found = consumer.get_watermark_offsets(TopicPartition(*key), _TIMEOUT_S)
-            assert found is not None
-            return found
+            start, end = (
+                admin.list_offsets({partition: spec}, isolation_level=level)[partition].result()
+                for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+            )
+            return int(start.offset), int(end.offset)
         except KafkaException:
             if time.monotonic() > deadline:
                 raise

@@ -34,7 +34,7 @@ def test_a_proposal_spreads_leaders_evenly_over_different_brokers(
 
 
 def test_more_copies_than_brokers_are_refused() -> None:
-    with pytest.raises(UserError, match="t: replication factor 3 exceeds the 2 brokers"):
+    with pytest.raises(UserError, match="t: replication factor 3 exceeds the number of brokers"):
         proposed([topic("t", 1)], [0, 1], copies=3)
 
 

@@ -64,7 +64,7 @@ def pack(
         typer.Option(
             "--with",
             metavar="PACKAGE",
-            help="Add a package that Python steps import, and its dependencies; repeatable.",
+            help="Add a package of Python steps, and its dependencies; repeatable.",
         ),
     ] = None,
 ) -> int:

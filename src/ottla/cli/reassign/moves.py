@@ -27,7 +27,8 @@ def proposed(topics: Iterable[Topic], brokers: Sequence[int], copies: int | None
         count = copies or topic.replication_factor
         if count > len(brokers):
             raise UserError(
-                f"{topic.name}: replication factor {count} exceeds the {len(brokers)} brokers"
+                f"{topic.name}: replication factor {count} exceeds the number of brokers to choose"
+                f" from ({len(brokers)}): lower it or start brokers"
             )
         for one in topic.partitions:
             chosen = [brokers[(turn + step) % len(brokers)] for step in range(count)]
