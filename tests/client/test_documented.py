@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import ottla.aio
 from ottla.config.client import ProducerConfig
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "clients.md").read_text()
@@ -17,3 +18,9 @@ def test_an_option_of_the_producer_is_in_the_guide_with_its_default(name: str) -
     shown = setting.show(setting.default)
     default = f"`{shown}`" if shown else ""
     assert f"| `{setting.attribute}` | {default} | {setting.doc} |" in GUIDE
+
+
+@pytest.mark.spec("MON-24")
+@pytest.mark.parametrize("name", ottla.aio.Producer().metrics())
+def test_a_metric_of_the_producer_is_in_the_guide(name: str) -> None:
+    assert f"| `{name}` | " in GUIDE

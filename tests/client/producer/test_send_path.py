@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,8 +11,12 @@ import pytest
 from ottla.client.errors import UserError
 from ottla.client.interceptors import ProducerInterceptor, ProducerRecord
 from ottla.client.partitioners import partition_of
-from ottla.client.producer.send_path import checked_record
+from ottla.client.producer.buffer.record_intake import Hooks
+from ottla.client.producer.core import ProducerCore
+from ottla.client.producer.send_path import SendPath, checked_record
 from tests.client.producer.broker_rig import producing
+from tests.client.producer.rig import STAMP_NS, config
+from tests.fakes.manual_time import ManualClock
 from tests.fakes.scripted_broker import ScriptedBroker
 
 
@@ -125,3 +131,33 @@ async def test_interceptors_come_before_serializers_and_hear_before_callbacks_do
         large = await producer.send("t", "x" * 500)
         assert large.done()
         assert notes.seen[-1] == "RecordTooLarge"
+
+
+@pytest.mark.spec("MON-24", "PRD-25")
+def test_the_time_that_callers_wait_for_memory_is_counted_however_the_wait_ends() -> None:
+    clock = ManualClock()
+    settings = config(buffer_memory=1_000)
+    core = ProducerCore(settings, Hooks(), clock, Random(1), lambda: STAMP_NS)
+    path, memory = SendPath(core), core.intake.queues.memory
+
+    def counted() -> tuple[float, float]:
+        metrics = core.metrics()
+        return metrics["bufferpool-wait-time-ns-total"], metrics["buffer-exhausted-total"]
+
+    with path._waiting(1_000, lambda: None):
+        clock.ns += 100
+    assert counted() == (0, 0), "granted at once"
+    with path._waiting(600, lambda: None):
+        clock.ns += 7
+        memory.give_back(1_000)
+    assert counted() == (7, 0)
+    full = pytest.raises(TimeoutError, match=r"buffer.memory \(1000\) is full")
+    with full, path._waiting(600, lambda: None):
+        clock.ns += 20
+        raise TimeoutError
+    assert counted() == (27, 1)
+    with pytest.raises(asyncio.CancelledError), path._waiting(600, lambda: None):
+        clock.ns += 300
+        raise asyncio.CancelledError
+    assert counted() == (327, 1)
+    assert (memory.free, memory.waiting) == (400, 0)

@@ -119,15 +119,9 @@ class Producer(SendPath):
 
     async def _memory(self, size: int, deadline: Deadline) -> MemoryClaim:
         granted = asyncio.Event()
-        claim = self._intake.claim(size, granted.set)
-        try:
+        with self._waiting(size, granted.set) as claim:
             async with asyncio.timeout(deadline.left_ms / 1e3):
                 await granted.wait()
-        except BaseException as error:
-            self._intake.give_up(claim)
-            if isinstance(error, TimeoutError):
-                raise self._no_memory() from None
-            raise
         return claim
 
     async def send_arrow(

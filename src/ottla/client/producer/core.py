@@ -134,17 +134,27 @@ class ProducerCore:
     def metrics(self) -> Mapping[str, float]:
         """Metrics under the names of Kafka's producer."""
         counts, memory = self.sender.outcomes.counts, self._queues.memory
+        requests = self.sender.requests
+        latency = requests.latency(self.clock.mono_ns())
         return {
             "record-send-total": counts.records,
             "record-error-total": counts.failures,
             "record-retry-total": counts.retries,
+            "batch-split-total": counts.splits,
+            "batch-expired-total": counts.expired_batches,
             "byte-total": counts.sent_bytes,
-            "batch-size-avg": counts.sent_bytes / max(counts.batches, 1),
-            "records-per-request-avg": counts.records / max(counts.batches, 1),
+            "batch-size-avg": counts.average_batch_bytes,
+            "compression-rate-avg": counts.compression_rate,
+            "records-per-request-avg": requests.average_records,
+            "request-total": requests.count,
+            "request-latency-avg": latency.average_ms,
+            "request-latency-max": latency.max_ms,
             "requests-in-flight": self.sender.in_flight,
             "buffer-total-bytes": memory.total,
             "buffer-available-bytes": memory.free,
             "waiting-threads": memory.waiting,
+            "bufferpool-wait-time-ns-total": memory.waited_ns,
+            "buffer-exhausted-total": memory.timeouts,
         }
 
     def _deadline(self) -> Deadline:

@@ -7,12 +7,14 @@ path calls interceptors, serializers and the partitioner, needs metadata, and ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from ottla.client.errors import KafkaError, UserError
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.producer.buffer.batch import RECORD_OVERHEAD, Headers
+from ottla.client.producer.buffer.buffer_memory import MemoryClaim
 from ottla.client.producer.core import ProducerCore
 from ottla.client.producer.delivery import Delivery, failed_delivery
 from ottla.model.ids import TopicPartition
@@ -99,6 +101,22 @@ class SendPath:
 
             delivery.add_done_callback(tell)
         return delivery
+
+    @contextmanager
+    def _waiting(self, size: int, wake: Callable[[], object]) -> Iterator[MemoryClaim]:
+        """A claim for memory; the block waits until `wake` is called, or raises TimeoutError."""
+        claim = self._intake.claim(size, wake)
+        timed_out = False
+        try:
+            yield claim
+        except BaseException as error:
+            self._intake.give_up(claim)
+            timed_out = isinstance(error, TimeoutError)
+            if timed_out:
+                raise self._no_memory() from None
+            raise
+        finally:
+            self._intake.end_wait(claim, timed_out=timed_out)
 
     def _no_memory(self) -> TimeoutError:
         config = self._core.config

@@ -174,14 +174,10 @@ class Producer(SendPath):
 
     def _memory(self, size: int, deadline: Deadline) -> MemoryClaim:
         granted = threading.Event()
-        claim = self._intake.claim(size, granted.set)
-        try:
-            if granted.wait(deadline.left_ms / 1e3):
-                return claim
-            raise self._no_memory()
-        except BaseException:
-            self._intake.give_up(claim)
-            raise
+        with self._waiting(size, granted.set) as claim:
+            if not granted.wait(deadline.left_ms / 1e3):
+                raise TimeoutError
+        return claim
 
     def send_arrow(
         self,

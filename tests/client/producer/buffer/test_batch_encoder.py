@@ -74,6 +74,18 @@ def test_a_batch_carries_its_stamp_also_after_it_got_another(count: int) -> None
     assert crc_ok(made.encoded)
 
 
+@pytest.mark.spec("MON-24")
+@pytest.mark.parametrize("codec", Codec)
+def test_a_batch_knows_its_size_before_compression(codec: Codec) -> None:
+    made = batch(*[b"x" * 100] * 30)
+    Encoder(codec.name.lower(), None).encode(made)
+    if codec is Codec.NONE:
+        assert made.plain_bytes == made.size
+    else:
+        assert made.size < made.plain_bytes
+        assert made.plain_bytes == pytest.approx(30 * 110, rel=0.1)
+
+
 def test_without_idempotence_a_batch_names_no_producer() -> None:
     made = batch()
     Encoder("gzip", 1).encode(made)

@@ -2,11 +2,62 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
+from ottla.client.cluster import Cluster
 from ottla.client.errors import ErrorCode, RecordTooLarge
+from ottla.client.producer.buffer.batch_encoder import Encoder
+from ottla.client.producer.sender.batch_numbering import BatchNumbering
+from ottla.client.producer.sender.batch_results import BatchResults
+from ottla.model.clock import MonoMs
+from ottla.model.ids import TopicPartition
 from tests.client.producer.broker_rig import producing
+from tests.client.producer.rig import Rig, cluster, record, topic
 from tests.fakes.scripted_broker import PRODUCE, ScriptedBroker
+
+
+def results_for(rig: Rig) -> BatchResults:
+    network = Cluster(rig.config, rig.clock, Random(1))
+    numbering = BatchNumbering(network, None)
+    return BatchResults(rig.config, network, rig.accumulator, numbering, rig.intake)
+
+
+@pytest.mark.spec("MON-24", "PRD-37")
+def test_each_batch_that_expires_is_counted_and_so_are_its_records() -> None:
+    rig = Rig(delivery_timeout_ms=30_000, linger_ms=0, request_timeout_ms=20_000)
+    results = results_for(rig)
+    for partition in (0, 0, 1):
+        rig.intake.append(record(tp=TopicPartition("t", partition)))
+    rig.pass_ms(10_000)
+    rig.intake.append(record(tp=TopicPartition("t", 2)))
+    assert results.expire(MonoMs(rig.now_ms)) == 20_000
+    assert results.counts.expired_batches == 0
+    rig.pass_ms(20_000)
+    assert results.expire(MonoMs(rig.now_ms)) == 10_000
+    assert (results.counts.expired_batches, results.counts.failures) == (2, 3)
+
+
+@pytest.mark.spec("MON-24", "PRD-53")
+def test_a_split_is_counted_once_and_its_records_when_they_are_acknowledged() -> None:
+    rig = Rig(linger_ms=0, compression_type="gzip")
+    results, encoder = results_for(rig), Encoder("gzip", None)
+    for _ in range(8):
+        rig.intake.append(record(b"x" * 100))
+    [whole] = rig.drained(cluster(topic()))
+    encoder.encode(whole)
+    results.split(whole, encoder, 500)
+    assert results.counts.splits == 1
+    assert results.counts.records == results.counts.retries == results.counts.failures == 0
+    parts = whole.successors
+    assert len(parts) > 1
+    for part in parts:
+        encoder.encode(part)
+        results.succeed(part, 0, -1)
+    assert (results.counts.splits, results.counts.batches) == (1, len(parts))
+    assert results.counts.records == 8
+    assert 0 < results.counts.compression_rate < 0.6
 
 
 @pytest.mark.spec("PRD-53")

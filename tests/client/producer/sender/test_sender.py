@@ -46,6 +46,28 @@ async def test_one_request_carries_a_batch_of_each_partition() -> None:
         assert len(broker.arrived) == 5
 
 
+@pytest.mark.spec("MON-24")
+@pytest.mark.parametrize("acks", ["all", "0"])
+@pytest.mark.real_loop
+async def test_requests_are_counted_whatever_their_outcome_and_timed_if_answered(acks: str) -> None:
+    async with (
+        ScriptedBroker(topics={"t": 3}) as broker,
+        producing(broker, acks=acks, linger_ms=20_000) as producer,
+    ):
+        for number in range(6):
+            await producer.send("t", b"", partition=number % 3)
+        await producer.flush()
+        assert producer.metrics()["records-per-request-avg"] == 6
+        assert producer.metrics()["request-total"] == 1
+        if acks == "all":
+            broker.script(PRODUCE, broker.refuse(ErrorCode.not_enough_replicas), HANG_UP)
+        await producer.send("t", b"")
+        await producer.flush()
+        assert producer.metrics()["record-send-total"] == 7
+        assert producer.metrics()["request-total"] == (4 if acks == "all" else 2)
+        assert (producer.metrics()["request-latency-max"] > 0) == (acks == "all")
+
+
 @pytest.mark.spec("PRD-50", "PRD-51")
 @pytest.mark.parametrize(
     "code",

@@ -84,8 +84,8 @@ class Batch:
         "_callbacks", "_event", "_parts", "_watchers",
         "append_time_ms", "attempts", "base_offset", "checksum", "created_ms", "encoded", "error",
         "headers", "is_closed", "is_done", "keys", "leader_epoch", "limit", "lock", "ordinal",
-        "records", "reserved", "retry_at_ms", "room", "stamp", "timestamps", "tp", "transactional",
-        "values", "written",
+        "plain_bytes", "records", "reserved", "retry_at_ms", "room", "stamp", "timestamps", "tp",
+        "transactional", "values", "written",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +108,7 @@ class Batch:
         self.is_closed = False
         self.transactional = False
         self.encoded: bytearray | memoryview | None = None
+        self.plain_bytes = 0  # before compression; known once it is encoded
         self.checksum: Callable[[Bytes], int] = compute_crc
         """Computes the checksum of `encoded`; a faster way if that of the records is known."""
         self.written: ProducerStamp | None = None  # the stamp that `encoded` carries

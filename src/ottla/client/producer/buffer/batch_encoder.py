@@ -34,9 +34,12 @@ class Encoder:
     def encode(self, batch: Batch) -> None:
         """Set `batch.encoded`, with the batch's producer stamp."""
         if batch.encoded is None:
+            estimate_bytes = batch.size
             use_native = self.native is not None and batch.records >= NATIVE_MIN_RECORDS
             encode = self.native if use_native and self.native is not None else encode_plain
             batch.encoded = encode(batch, self._codec, self._level)
+            is_plain = self._codec is Codec.NONE
+            batch.plain_bytes = batch.size if is_plain else estimate_bytes
         elif batch.written == batch.stamp:
             return
         producer_id, epoch, sequence = batch.stamp or NO_PRODUCER

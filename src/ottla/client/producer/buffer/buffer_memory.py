@@ -14,12 +14,14 @@ from typing import Final
 class MemoryClaim:
     """A queued claim for memory."""
 
-    __slots__ = ("granted", "size", "wake")
+    __slots__ = ("granted", "queued_ns", "size", "wake")
 
     def __init__(self, size: int, wake: Callable[[], object]) -> None:
         self.size = size
         self.wake = wake
         self.granted = False
+        self.queued_ns: int | None = None
+        """When its owner began to wait; None if it was granted at once."""
 
 
 class BufferMemory:
@@ -28,6 +30,10 @@ class BufferMemory:
     def __init__(self, total: int) -> None:
         self.total: Final = total
         self.free = total
+        self.waited_ns = 0
+        """How long the owners of claims have waited, all together."""
+        self.timeouts = 0
+        """Claims given up because memory came too late."""
         self._waiting: deque[MemoryClaim] = deque()
 
     @property

@@ -237,6 +237,8 @@ class RecordIntake:
         """Queue for memory; `wake` is called when it is granted, maybe at once."""
         with self.queues.lock:
             claim = self.queues.memory.wait(size, wake)
+            if not claim.granted:
+                claim.queued_ns = self.context.clock.mono_ns()
             lingers = not claim.granted and any(queue.open is not None for queue in self.queues)
         if lingers:
             self.context.wake()  # sending open batches frees memory
@@ -245,6 +247,14 @@ class RecordIntake:
     def give_up(self, claim: MemoryClaim) -> None:
         with self.queues.lock:
             self.queues.memory.give_up(claim)
+
+    def end_wait(self, claim: MemoryClaim, *, timed_out: bool) -> None:
+        """Count the time that the owner of a claim has waited."""
+        if claim.queued_ns is not None:
+            with self.queues.lock:
+                memory = self.queues.memory
+                memory.waited_ns += self.context.clock.mono_ns() - claim.queued_ns
+                memory.timeouts += timed_out
 
     def close_open_batches(self) -> None:
         """Close open batches, so that records take the slow path with its checks."""

@@ -124,6 +124,7 @@ class TableWriter:
         tp = TopicPartition(self._view.name, partition)
         batch = Batch(tp, size, size, self._clock.mono_ms(), self._intake.queues.lock)
         batch.encoded = encoded.data
+        batch.plain_bytes = encoded.plain_bytes
         batch.records = encoded.records
         batch.append_time_ms = encoded.max_timestamp
         if encoded.section_checksum >= 0:

@@ -35,8 +35,21 @@ class ResultCounts:
     batches: int = 0
     records: int = 0
     sent_bytes: int = 0
+    plain_bytes: int = 0
+    """Of the same batches, before compression."""
     retries: int = 0
     failures: int = 0
+    splits: int = 0
+    expired_batches: int = 0
+
+    @property
+    def average_batch_bytes(self) -> float:
+        return self.sent_bytes / max(self.batches, 1)
+
+    @property
+    def compression_rate(self) -> float:
+        """Bytes sent for each byte before compression; 0 before the first batch."""
+        return self.sent_bytes / max(self.plain_bytes, 1)
 
 
 class BatchResults:
@@ -66,6 +79,7 @@ class BatchResults:
         self.counts.batches += 1
         self.counts.records += batch.records
         self.counts.sent_bytes += batch.size
+        self.counts.plain_bytes += batch.plain_bytes
         self._may_have_arrived.discard(batch)
         batch.succeed(base_offset, append_time_ms)
         self._accumulator.release(batch)
@@ -110,6 +124,7 @@ class BatchResults:
         """Split a batch that a broker found too large."""
         if batch.is_done:
             return
+        self.counts.splits += 1
         parts = encoder.split(batch, min(batch_size, max(1, batch.size // 2)))
         self._numbering.on_split(batch, parts)
         batch.split_into(parts)
@@ -118,6 +133,7 @@ class BatchResults:
     def expire(self, now_ms: MonoMs) -> int:
         """Fail batches that took too long; the time until the next expires."""
         for batch in self._accumulator.remove_expired(now_ms):
+            self.counts.expired_batches += 1
             if batch.stamp is not None or batch.attempts:
                 self._may_have_arrived.add(batch)
             waited = (

@@ -22,7 +22,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import ClusterView, Node
 from ottla.client.errors import KafkaError, refusal
 from ottla.client.producer.buffer.accumulator import FOREVER_MS, Accumulator
-from ottla.client.producer.buffer.batch import Batch
+from ottla.client.producer.buffer.batch import NS_PER_MS, Batch
 from ottla.client.producer.buffer.batch_encoder import NATIVE_MIN_RECORDS, Encoder, load_native
 from ottla.client.producer.buffer.queues import Queue
 from ottla.client.producer.buffer.record_intake import RecordIntake
@@ -30,6 +30,7 @@ from ottla.client.producer.sender import produce_request
 from ottla.client.producer.sender.background_tasks import BackgroundTasks
 from ottla.client.producer.sender.batch_numbering import BatchNumbering
 from ottla.client.producer.sender.batch_results import BatchResults
+from ottla.client.producer.sender.request_metrics import RequestMetrics
 from ottla.client.retry import is_stale
 from ottla.config.client import ProducerConfig
 from ottla.model.clock import MonoMs
@@ -50,7 +51,7 @@ class Request:
     version: int
     batches: list[Batch]
     view: ClusterView
-    sent_ms: MonoMs
+    sent_ns: int
 
 
 class Sender:
@@ -70,6 +71,7 @@ class Sender:
         self._numbering = numbering
         self.background_tasks = BackgroundTasks(cluster.clock, cluster.backoff, self.wake)
         self.outcomes = BatchResults(config, cluster, accumulator, numbering, intake)
+        self.requests = RequestMetrics()
         self._ratios = intake.ratios
         self._queues = intake.queues
         self.encoder = Encoder(config.compression_type, config.compression_level)
@@ -156,18 +158,17 @@ class Sender:
                 self.background_tasks.start("kernel", self._load_kernel)
             self._numbering.sent(batch)
             batch.leader_epoch = view.leader_epoch(batch.tp)
-            plain_bytes = batch.size
             was_encoded = batch.encoded is not None
             self.encoder.encode(batch)
             if not was_encoded:
-                self._ratios.learn(batch.tp.topic, plain_bytes, batch.size)
+                self._ratios.learn(batch.tp.topic, batch.plain_bytes, batch.size)
         version = self._version(link, batches, view)
         acks = self._config.required_acks
         body = produce_request.body(
             version, view, batches, self._config.transactional_id,
             (acks, self._config.request_timeout_ms),
         )  # fmt: skip
-        request = Request(link, version, batches, view, self._cluster.clock.mono_ms())
+        request = Request(link, version, batches, view, self._cluster.clock.mono_ns())
         if acks == 0:
             self._send_without_acks(request, body)
             return
@@ -176,6 +177,7 @@ class Sender:
         if reply is None:  # it was open a moment ago
             self._on_response(node, request, None, ConnectionError("connection closed"))
         else:
+            self.requests.on_sent(batches)
             reply.add_done_callback(partial(self._on_reply, node, request))
 
     def _send_without_acks(self, request: Request, body: list[Bytes]) -> None:
@@ -183,6 +185,7 @@ class Sender:
         if not request.link.put(produce_request.PRODUCE, request.version, body):
             self._on_connection_lost(request, ConnectionError("connection closed"))
             return
+        self.requests.on_sent(request.batches)
         self._on_request_done(request)
         for batch in request.batches:
             self.outcomes.succeed(batch, -1, -1)
@@ -224,10 +227,12 @@ class Sender:
         if error is not None:
             self._on_connection_lost(request, error)
             return
+        now_ns = self._cluster.clock.mono_ns()
+        self.requests.on_response(now_ns - request.sent_ns, now_ns)
         self._on_request_done(request)
         pause_ms = ms(reply.throttle_time)
         if pause_ms > 0:
-            self._paused_until_ms[node] = MonoMs(self._cluster.clock.mono_ms() + pause_ms)
+            self._paused_until_ms[node] = MonoMs(now_ns // NS_PER_MS + pause_ms)
         stale: set[str] = set()
         for leader in reply.node_endpoints:
             self._cluster.metadata = self._cluster.metadata.with_node(
@@ -321,7 +326,8 @@ class Sender:
         wait_ms = FOREVER_MS
         for requests in list(self._in_flight.values()):
             if requests:
-                left_ms = requests[0].sent_ms + self._config.request_timeout_ms - now_ms
+                sent_ms = requests[0].sent_ns // NS_PER_MS
+                left_ms = sent_ms + self._config.request_timeout_ms - now_ms
                 if left_ms <= 0:
                     requests[0].link.peer.hang_up()
                 else:

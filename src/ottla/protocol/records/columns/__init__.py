@@ -11,7 +11,7 @@
     encode.encode_batches(key, value, headers=None, timestamps=None, *, now_ms=-1, partitions=None,
                           codec=Codec.NONE, level=None, max_batch_bytes=1 MiB, finish=True)
         -> list[Encoded(data: writable memoryview, records, partition, max_timestamp,
-                        section_checksum)]
+                        plain_bytes, section_checksum)]
         (Arrow arrays, or lists of bytes | None; timestamps may be an array("q") too, which is the
         cheapest; lists without headers that fit one batch take a faster path)
     partition.partition_column(keys, partitions, *, unkeyed=-1), murmur2_column(keys) -> int32 array

@@ -99,6 +99,7 @@ class Encoded(NamedTuple):
     records: int  # how many
     partition: int
     max_timestamp: int
+    plain_bytes: int  # its size before compression
     section_checksum: int = UNKNOWN  # of its records, as they are in it
 
 
@@ -165,7 +166,7 @@ def _batch(
         is_known = checksum != UNKNOWN
         crc = checksum_by(checksum, batch) if is_known else compute_crc(batch)
         CRC.pack_into(batch, CRC_AT, crc)
-    return Encoded(batch, count, partition, max_time, checksum)
+    return Encoded(batch, count, partition, max_time, end - start, checksum)
 
 
 def _one_batch(
