@@ -41,10 +41,11 @@ def test_a_topic_that_stays_unknown_blocks_for_max_block_ms_and_is_told_by_the_f
 
 @pytest.mark.spec("PRD-25", "CFG-093", "CFG-094")
 def test_when_memory_is_full_send_blocks_and_then_gives_up(address: str) -> None:
-    with ottla.Producer(
-        bootstrap_servers=address, buffer_memory=1_000, batch_size=900, max_block_ms=50
-    ) as producer:
+    with ottla.Producer(bootstrap_servers=address) as producer:  # creating a topic may take longer
         producer.send("full", b"first").result(60)
+    with ottla.Producer(
+        bootstrap_servers=address, buffer_memory=1_000, batch_size=900, max_block_ms=500
+    ) as producer:
         claim = producer._intake.claim(200, lambda: None)  # what another thread may hold
         error = producer.send("full", b"second").exception(0)
         assert isinstance(error, TimeoutError)
