@@ -6,12 +6,13 @@ import asyncio
 import ctypes
 import gc
 import threading
-import time
 import tracemalloc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from tests.cluster.process import wait_for
 
 PROC: Final = Path("/proc/self")
 NATIVE_MAX_BYTES: Final = 1 << 20
@@ -41,9 +42,9 @@ def no_growth(most_bytes: int) -> Iterator[None]:
     try:
         before = _held()
         yield
-        deadline = time.monotonic() + SETTLE_S
-        while (growth := _growth(before, _held(), most_bytes)) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        with suppress(AssertionError):
+            wait_for(lambda: not _growth(before, _held(), most_bytes), SETTLE_S)
+        growth = _growth(before, _held(), most_bytes)
     finally:
         tracemalloc.stop()
     assert not growth, growth
