@@ -16,7 +16,7 @@ from tests.sim.admin import AT_REST, LIST_TRANSACTIONS
 from tests.sim.client import METADATA
 from tests.sim.cluster.cluster import SimCluster
 from tests.sim.cluster.verdict import log_of, strays
-from tests.sim.consumer import Consumer, read_everything
+from tests.sim.consumer import EARLIEST, Consumer, read_everything
 
 EVERY_TOPIC: Final = {
     "topics": None,
@@ -61,6 +61,15 @@ class FinalChecks:
             position = reader.positions[tp]
             where = f"{position.offset}, high watermark {position.high_watermark}, log end {end}"
             self._complain("held up", f"{tp}: reading stops at {where}")
+
+    async def start(self, reader: Consumer, tp: TopicPartition) -> int:
+        """The first offset that is served; leaders still move, to the preferred replicas."""
+        async with asyncio.timeout(READ_LIMIT_S):
+            while True:
+                try:
+                    return await reader.bound(tp, EARLIEST)
+                except OSError:
+                    await asyncio.sleep(0.1)
 
     def _log_end(self, tp: TopicPartition) -> int:
         leader = self._cluster.view.states()[tp].leader

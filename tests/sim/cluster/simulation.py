@@ -28,7 +28,7 @@ from tests.sim.cluster.observer import observed
 from tests.sim.cluster.operator import Operator
 from tests.sim.cluster.plan import ClusterPlan
 from tests.sim.cluster.verdict import different_replicas
-from tests.sim.consumer import EARLIEST, Consumer, Tastes
+from tests.sim.consumer import Consumer, Tastes
 from tests.sim.loop import PROCESS, Process, bury
 from tests.sim.network import MemoryNetwork, NetLoop
 from tests.sim.producer import Producer
@@ -208,7 +208,7 @@ class Run:
         for tp in [*self._partitions(), *transacted]:
             reader = Consumer(self._client(FINAL), [tp], self.book, Tastes())
             await checks.read(reader, tp)
-            start = await reader.bound(tp, EARLIEST)
+            start = await checks.start(reader, tp)
             served[tp] = range(start, reader.positions[tp].high_watermark)
             if tp in transacted:
                 tastes = Tastes(committed=True)
