@@ -86,6 +86,18 @@ def test_a_compacted_partition_may_keep_any_more_than_the_last_values(
     assert check(compacted(*final)) == []
 
 
+def test_a_reader_may_pass_over_what_its_replica_had_compacted_and_nothing_else() -> None:
+    final = ((0, "a1"), (1, "b1"), (2, "a2"), (3, "b2"))
+
+    def found(*offsets: int) -> set[str]:
+        reader = Poll("c1", TP, 0, tuple(final[offset] for offset in offsets))
+        return {violation.invariant for violation in check([*compacted(*final), reader])}
+
+    assert found(0, 2, 3) == set(), "a tombstone replaces b1"
+    assert found(0, 2) == found(0, 1, 2) == set()
+    assert found(0, 3) == {"poll_order"}, "a2 is the last of its key"
+
+
 def swapped(events: list[Event], index: int, **changes: object) -> list[Event]:
     return [
         replace(event, **changes) if at == index else event  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ One function for each promise; each yields what it found broken, in words.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -100,22 +101,52 @@ def phantom(history: History, partition: str) -> Iterator[str]:
 
 
 def poll_order(history: History, partition: str) -> Iterator[str]:
-    """Within one assignment offsets only rise, and pass over nothing the final reads have."""
-    following = {
-        committed: dict(pairwise(sorted(history.final(partition, committed=committed))))
+    """Within one assignment offsets only rise, and pass over nothing the final reads have.
+
+    But for what another replica may have compacted before.
+    """
+    replaced = _replaced_offsets(history, partition)
+    finals = {
+        committed: sorted(history.final(partition, committed=committed))
         for committed in (False, True)
     }
+    needed = {
+        committed: [offset for offset in final if offset not in replaced]
+        for committed, final in finals.items()
+    }
+    known = {committed: frozenset(final) for committed, final in finals.items()}
     last: dict[tuple[str, int, bool], int] = {}
     for poll in history.polls[partition]:
         key = (poll.process, poll.assigned, poll.committed)
         for offset, _ in poll.records:
             before = last.get(key)
-            over = following[poll.committed].get(-1 if before is None else before)
             if before is not None and offset <= before:
                 yield f"{poll.process} read {offset} after {before}"
-            elif over is not None and offset > over:
-                yield f"{poll.process} read {offset} after {before}, over {over}"
+            elif before in known[poll.committed]:
+                following = needed[poll.committed]
+                at = bisect_right(following, before)
+                if at < len(following) and following[at] < offset:
+                    yield f"{poll.process} read {offset} after {before}, over {following[at]}"
             last[key] = offset
+
+
+def _replaced_offsets(history: History, partition: str) -> frozenset[int]:
+    """Of a compacted partition: tombstones, and records that a later one of their key replaces.
+
+    Every replica compacts at a time of its own.
+    """
+    if not history.retention.get(partition, Retention(partition)).compacted:
+        return frozenset()
+    offsets = {value: offset for offset, value in history.final(partition).items()}
+    placed = [
+        (offsets.get(send.value, send.offset), send)
+        for send in history.sends[partition]
+        if history.fate_of(send) is Fate.COMMITTED
+    ]
+    last: dict[str, int] = {}
+    for offset, send in placed:
+        last[send.key] = max(offset, last.get(send.key, -1))
+    return frozenset(offset for offset, send in placed if send.tombstone or offset < last[send.key])
 
 
 def send_order(history: History, partition: str) -> Iterator[str]:
