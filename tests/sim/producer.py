@@ -65,6 +65,7 @@ class Sent:
     batch: bytes
     give_up_ns: int
     answer: asyncio.Task[ErrorCode]
+    sequence: int
     offset: int = -1
 
 
@@ -127,9 +128,9 @@ class Producer:
             producer_epoch=0,
             base_sequence=self._sequence,
         )
-        self._sequence += len(records)
         give_up_ns = now_ns + round(habits.patience_s * 1e9)
-        sent = Sent(given, batch, give_up_ns, None)  # type: ignore[arg-type]
+        sent = Sent(given, batch, give_up_ns, None, self._sequence)  # type: ignore[arg-type]
+        self._sequence += len(records)
         sent.answer = tasks.create_task(self._ask(sent))
         return sent
 
@@ -181,10 +182,13 @@ class Producer:
                 self._close(window.popleft(), Outcome.OK)
                 codes.pop(0)
                 continue
-            if code is ErrorCode.out_of_order_sequence_number and self._may_be_stale(sent):
+            overtaken = _was_overtaken(window, codes)
+            if code is ErrorCode.out_of_order_sequence_number and (
+                overtaken or self._may_be_stale(sent)
+            ):
                 code = NO_ANSWER
             self._accept(code)
-            if code not in RETRIABLE or self._book.now_ns > sent.give_up_ns:
+            if overtaken or code not in RETRIABLE or self._book.now_ns > sent.give_up_ns:
                 self._give_up(window)
                 await self._begin()
                 return
@@ -225,8 +229,16 @@ class Producer:
             self._book.complain("refusal", str(self._partition), f"{self._client.name}: {code!r}")
 
 
-def _has_room(window: deque[Sent]) -> bool:
-    return len(window) < IN_FLIGHT_MAX and not any(map(_failed, window))
+def _was_overtaken(window: Sequence[Sent], codes: Sequence[ErrorCode]) -> bool:
+    """The first batch of a producer id was lost with its connection, a later one was taken.
+
+    A broker that does not know a producer lets it begin with any sequence, as Kafka does.
+    """
+    return (
+        window[0].sequence == 0
+        and codes[0] is ErrorCode.out_of_order_sequence_number
+        and ErrorCode.none in codes[1:]
+    )
 
 
 def _failed(sent: Sent) -> bool:
