@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ottla.controller.effects import LeaderAndIsr, StopReplica, UpdateMetadata
-from ottla.controller.request_batch import DELETED_EPOCH, RequestBatch
+from ottla.controller.request_batch import RequestBatch
 from ottla.controller.state import ControllerState
-from ottla.model.ids import BrokerId, TopicPartition
+from ottla.model.ids import DELETED_EPOCH, BrokerId, TopicPartition
 from tests.controller.transcript import Actor
 
 ONE, TWO, NINE = BrokerId(1), BrokerId(2), BrokerId(9)

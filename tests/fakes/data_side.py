@@ -50,6 +50,8 @@ from tests.fakes.virtual_loop import LoopClock
 ME, OTHER = BrokerId(0), BrokerId(1)
 TP = TopicPartition("t", 0)
 TOPIC_ID = UUID(int=7)
+NEW_TOPIC_ID = UUID(int=8)
+"""Of a topic that was deleted and created again."""
 
 
 def topic_id_of(topic: str) -> UUID:
@@ -125,8 +127,10 @@ class DataSide:
         isr: tuple[BrokerId, ...] | None = None,
         leader: BrokerId = ME,
         is_new: bool = True,
+        topic_id: UUID | None = None,
     ) -> Hosted:
         """What a LeaderAndIsr and an UpdateMetadata would say, and the store with them."""
+        topic_id = topic_id or topic_id_of(key.topic)
         in_sync = replicas if isr is None else isr
         state = StateNode(leader, LeaderEpoch(epoch), in_sync, ControllerEpoch(1))
         await self._add_to_topic(key, replicas)
@@ -134,13 +138,11 @@ class DataSide:
         version = await self._put(path, state.encode())
         assigned = LeaderAssignment(leader, LeaderEpoch(epoch), in_sync, replicas, version)
         await self.services.transitions.apply_leader_and_isr(
-            [PartitionTransition(key, topic_id_of(key.topic), assigned, is_new)]
+            [PartitionTransition(key, topic_id, assigned, is_new)]
         )
         told = PartitionMetadata(leader, LeaderEpoch(epoch), in_sync, replicas)
         brokers = tuple(map(_registered, replicas))
-        self.metadata.apply(
-            Update(ME, ControllerEpoch(1), brokers, [(key, topic_id_of(key.topic), told)])
-        )
+        self.metadata.apply(Update(ME, ControllerEpoch(1), brokers, [(key, topic_id, told)]))
         return self.hosted.get(key)
 
     async def _add_to_topic(self, key: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:

@@ -14,7 +14,7 @@ from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from ottla.replica.compaction_loop import CompactionLoop
 from ottla.replica.partition import HostedPartition
 from ottla.replica.transitions import PartitionStop
-from tests.fakes.data_side import ME, OTHER, TP, DataSide, data_side
+from tests.fakes.data_side import ME, NEW_TOPIC_ID, OTHER, TP, DataSide, data_side
 from tests.log.memory_directories import values
 
 COMPACT = {"log.cleanup.policy": "compact", "log.cleaner.min.cleanable.ratio": "0.01"}
@@ -158,7 +158,7 @@ async def test_a_topic_made_anew_meanwhile_is_not_taken_for_the_compacted_one(af
                 side.run(stopped(side, stop))
                 await side.settle()
                 side.pool.held = False  # the sync of the new log's directory
-                await side.lead()
+                await side.lead(topic_id=NEW_TOPIC_ID)
                 side.pool.held = True
             side.pool.run_all()
         await side.settle()
@@ -186,7 +186,7 @@ async def test_rot_makes_one_log_uncleanable_and_the_rest_go_on() -> None:
         assert side.count("kafka_log_logcleaner_uncleanable_partitions_count") == 1
         stop = PartitionStop(TP, LeaderEpoch(-2), delete=True)
         await side.services.transitions.stop_replicas([stop])
-        await side.lead()
+        await side.lead(topic_id=NEW_TOPIC_ID)
         assert side.count("kafka_log_logcleaner_uncleanable_partitions_count") == 0
         fresh = await fill(side)
         await loop_of(side).compact_one()

@@ -6,13 +6,14 @@ import asyncio
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from uuid import UUID
 
 from ottla.log.directories.checkpoint_file import HIGH_WATERMARKS, RECOVERY_POINTS
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.transitions import PartitionStop, PartitionTransition
-from tests.fakes.data_side import ME, TOPIC_ID, data_side
+from tests.fakes.data_side import ME, NEW_TOPIC_ID, TOPIC_ID, data_side
 from tests.fakes.forgetting_disk import ForgettingDisk
 from tests.fakes.virtual_loop import LoopClock
 
@@ -37,9 +38,9 @@ class CountingDisk(ForgettingDisk):
         super().mkdir(path)
 
 
-def many(count: int) -> list[PartitionTransition]:
+def many(count: int, topic_id: UUID = TOPIC_ID) -> list[PartitionTransition]:
     return [
-        PartitionTransition(TopicPartition("t", number), TOPIC_ID, LED, is_new=True)
+        PartitionTransition(TopicPartition("t", number), topic_id, LED, is_new=True)
         for number in range(count)
     ]
 
@@ -56,7 +57,7 @@ async def test_a_topic_that_is_made_again_has_each_checkpoint_written_once() -> 
         stops = [PartitionStop(each.key, LeaderEpoch(1), delete=True) for each in states]
         await transitions.stop_replicas(stops)
         disk.replaced.clear()
-        codes = await transitions.apply_leader_and_isr(states)
+        codes = await transitions.apply_leader_and_isr(many(50, NEW_TOPIC_ID))
         assert set(codes.values()) == {ErrorCode.none}
         assert disk.replaced[RECOVERY_POINTS] == disk.replaced[HIGH_WATERMARKS] == 1
         assert not side.directories.all[0].offsets(RECOVERY_POINTS).keys() & codes.keys()

@@ -15,6 +15,7 @@ from ottla.replica.partition_fetch import PartitionFetchResult
 from ottla.replica.transitions import PartitionStop
 from tests.fakes.data_side import (
     ME,
+    NEW_TOPIC_ID,
     OTHER,
     TERMS,
     TP,
@@ -157,7 +158,7 @@ async def test_waiting_ends_with_the_partition_and_with_its_disk() -> None:
             [PartitionStop(TP, LeaderEpoch(-2), delete=True)]
         )
         assert parked.result()[0].part.error_code is ErrorCode.not_leader_or_follower
-        partition = await side.lead()
+        partition = await side.lead(topic_id=NEW_TOPIC_ID)
         parked = side.start_fetch(0)
         side.hosted.fail(partition, OSError(errno.EIO, "broken"))
         assert parked.result()[0].part.error_code is ErrorCode.kafka_storage_error

@@ -19,10 +19,7 @@ from ottla.controller.effects import (
     UpdateMetadata,
 )
 from ottla.controller.state import ControllerState
-from ottla.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, TopicPartition
-
-DELETED_EPOCH = LeaderEpoch(-2)
-"""In a StopReplica of a deleted topic: applies whatever epoch the replica has."""
+from ottla.model.ids import DELETED_EPOCH, NO_EPOCH, BrokerId, TopicPartition
 
 
 class RequestBatch:

@@ -21,6 +21,8 @@ ProducerId = NewType("ProducerId", int)
 
 NO_BROKER: Final = BrokerId(-1)
 NO_EPOCH: Final = LeaderEpoch(-1)
+DELETED_EPOCH: Final = LeaderEpoch(-2)
+"""In a StopReplica of a deleted topic: applies whatever epoch the replica has."""
 NO_PRODUCER: Final = ProducerId(-1)
 NO_TOPIC_ID: Final = UUID(int=0)
 

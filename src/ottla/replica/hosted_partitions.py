@@ -1,13 +1,13 @@
 """The partitions hosted by this broker, and the listeners for their changes.
 
-Owns the map from partition to replica and the partitions that are offline. Never appends, reads or
-elects.
+Owns the map from partition to replica, the partitions that are offline, and those deleted lately.
+Never appends, reads or elects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from ottla.delay.purgatory import Purgatory
 from ottla.log.files import OutOfResources
@@ -15,13 +15,24 @@ from ottla.log.log import Log
 from ottla.metadata.cache import MetadataCache
 from ottla.metadata.image import Node
 from ottla.model.errors import ErrorCode, KafkaError
-from ottla.model.ids import BrokerId, Offset, TopicId, TopicPartition
+from ottla.model.ids import (
+    DELETED_EPOCH,
+    NO_EPOCH,
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from ottla.replica.commit_waiter import CommitWaiter
 from ottla.replica.environment import ReplicaEnvironment
 from ottla.replica.partition import HostedPartition
 from ottla.replica.topic_metrics import BrokerTopicMetrics
 
 PartitionPurgatory: TypeAlias = Purgatory[TopicPartition]
+
+DELETED_MAX: Final = 10_000
+"""Deleted replicas that are remembered: far more than late requests can name."""
 
 
 class PartitionWaiters:
@@ -56,6 +67,31 @@ class RoleListener(Protocol):
     def on_unlead(self, key: TopicPartition) -> None: ...
 
 
+class DeletedReplicas:
+    """Replicas that were deleted here lately, by partition, with the topic id and leader epoch.
+
+    A controller that got no answer asks again over another connection, and its first LeaderAndIsr
+    may be carried out after the deletion that followed: that must not bring the replica back.
+    """
+
+    def __init__(self) -> None:
+        self._deleted: dict[TopicPartition, tuple[TopicId, LeaderEpoch]] = {}
+
+    def add(self, key: TopicPartition, topic_id: TopicId, leader_epoch: LeaderEpoch) -> None:
+        """Remember a deletion as its StopReplica asked for it; the oldest are forgotten."""
+        self._deleted.pop(key, None)
+        self._deleted[key] = topic_id, leader_epoch
+        if len(self._deleted) > DELETED_MAX:
+            del self._deleted[next(iter(self._deleted))]
+
+    def has(self, key: TopicPartition, topic_id: TopicId, leader_epoch: LeaderEpoch) -> bool:
+        """Whether this replica was deleted: for good, or under a later leader epoch."""
+        deleted_id, deleted_epoch = self._deleted.get(key, (None, NO_EPOCH))
+        return deleted_id == topic_id and (
+            deleted_epoch == DELETED_EPOCH or leader_epoch < deleted_epoch
+        )
+
+
 class HostedPartitions:
     """Every partition with a replica here."""
 
@@ -81,6 +117,7 @@ class HostedPartitions:
         self._online: dict[tuple[str, int], HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
         self._of_topic: dict[str, dict[int, HostedPartition]] = {}
+        self.deleted = DeletedReplicas()
 
     def __iter__(self) -> Iterator[HostedPartition]:
         return iter(list(self._online.values()))

@@ -210,6 +210,9 @@ class Transitions:
             return ErrorCode.kafka_storage_error
         if hosted.environment.broker_id not in state.assigned.replicas:
             return ErrorCode.unknown_topic_or_partition
+        if hosted.deleted.has(state.key, state.topic_id, state.assigned.leader_epoch):
+            log.info("ignoring a late request to host %s: it has been deleted", state.key)
+            return ErrorCode.unknown_topic_id
         if hosted.find(state.key) is not None:
             return ErrorCode.none
         existing = self._directories.get(state.key)
@@ -465,7 +468,11 @@ class Transitions:
         if stop.key in directories.quarantined:
             remove_quarantined(directories, stop.key, DirectoryKind.DELETED)
         directories.discard_unfinished(stop.key)
-        return directories.delete(stop.key)
+        deleted = directories.get(stop.key)
+        touched = directories.delete(stop.key)
+        if deleted is not None and deleted.topic_id not in (None, NO_TOPIC_ID):
+            self._hosted.deleted.add(stop.key, deleted.topic_id, stop.leader_epoch)
+        return touched
 
 
 def _is_same_topic(log: Log, topic_id: TopicId) -> bool:

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from ottla.model.errors import ErrorCode
-from ottla.model.ids import BrokerId, LeaderEpoch, TopicPartition
+from ottla.model.ids import DELETED_EPOCH, BrokerId, LeaderEpoch, TopicPartition
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.retries.schedule import LONGEST_MS
 from ottla.replica.transitions import PartitionStop, PartitionTransition
@@ -24,7 +24,6 @@ from tests.fakes.scarce_disk import ScarceDisk, everything, nothing
 
 GOOD, REFUSED = ErrorCode.none, ErrorCode.kafka_storage_error
 MANY = [TopicPartition("t", number) for number in range(20)]
-DELETED_EPOCH = LeaderEpoch(-2)
 
 
 @asynccontextmanager
