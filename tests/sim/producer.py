@@ -182,7 +182,7 @@ class Producer:
                 self._close(window.popleft(), Outcome.OK)
                 codes.pop(0)
                 continue
-            overtaken = _was_overtaken(window, codes)
+            overtaken = _was_overtaken(window, code)
             if code is ErrorCode.out_of_order_sequence_number and (
                 overtaken or self._may_be_stale(sent)
             ):
@@ -229,16 +229,13 @@ class Producer:
             self._book.complain("refusal", str(self._partition), f"{self._client.name}: {code!r}")
 
 
-def _was_overtaken(window: Sequence[Sent], codes: Sequence[ErrorCode]) -> bool:
+def _was_overtaken(window: Sequence[Sent], code: ErrorCode) -> bool:
     """The first batch of a producer id was lost with its connection, a later one was taken.
 
     A broker that does not know a producer lets it begin with any sequence, as Kafka does.
     """
-    return (
-        window[0].sequence == 0
-        and codes[0] is ErrorCode.out_of_order_sequence_number
-        and ErrorCode.none in codes[1:]
-    )
+    is_first = window[0].sequence == 0 and len(window) > 1
+    return is_first and code is ErrorCode.out_of_order_sequence_number
 
 
 def _failed(sent: Sent) -> bool:
