@@ -81,7 +81,7 @@ def gateway(  # noqa: PLR0913 - a command's options are its parameters
 
     Examples:
       ottla gateway
-      ottla -b broker1:9092 --command-config client.properties gateway --listen 127.0.0.1:8082
+      ottla gateway -b broker1:9093 --command-config client.properties
       ottla gateway --listen 10.0.0.5:8443 --certificate cert.pem --private-key key.pem
       ottla gateway --max-body-mib 1 --instance-timeout 60 --set compression.type=zstd
     """

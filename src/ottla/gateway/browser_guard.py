@@ -24,7 +24,7 @@ def check_headers(
     """Refuse requests that a page of another site makes."""
     host = headers.get("host", "")
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and origin.partition("://")[2] != host:
         raise HttpError(403, f"Origin {origin!r}: requests from web pages of other sites")
     name = host_name(host)
     if loopback and not is_local_name(name) and name not in allowed_hosts:
@@ -38,7 +38,7 @@ def host_name(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
-        return ""
+        return host  # not a name at all
 
 
 def is_local_name(name: str) -> bool:

@@ -111,14 +111,22 @@ class Connection:
                 if not isinstance(event, h11.Request):
                     return None
                 self._is_idle = False
-                headers = headers_of(event)
+                headers = self._checked_headers(event)
                 body = await self._receive_body(headers)
         except TimeoutError:
-            if self._is_idle:
+            if self._is_idle and not self._http.trailing_data[0]:
                 return None
             text = f"the request did not arrive within {self._limits.receive_timeout_ms} ms"
             raise HttpError(408, text) from None
         return request_of(event.method.decode(), event.target.decode("latin-1"), headers, body)
+
+    def _checked_headers(self, request: h11.Request) -> Mapping[str, str]:
+        """h11 bounds only headers that arrive in pieces."""
+        size = len(request.target) + sum(len(name) + len(value) for name, value in request.headers)
+        if size > self._limits.max_header_bytes:
+            text = f"headers: expected at most {self._limits.max_header_bytes} bytes"
+            raise HttpError(431, text)
+        return headers_of(request)
 
     async def _receive_body(self, headers: Mapping[str, str]) -> bytes:
         if self._pending.is_full:
