@@ -64,7 +64,8 @@ class ConsumerInstances:
         self._stop.set()
         for instance in self._table.all():
             instance.stop()
-        await self._tasks.__aexit__(kind, error, trace)
+        # Not the error: the group would wrap it, and its tasks end by themselves.
+        await self._tasks.__aexit__(None, None, None)
 
     def create(self, group: str, settings: NewInstance) -> GroupConsumer:
         """A new instance; its consumer joins the group with its first read."""
