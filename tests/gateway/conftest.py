@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
@@ -16,6 +17,9 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def gateway_broker() -> Iterator[Broker]:
+    # Python 3.11 may fail where two threads parse source at a time, as the broker's and the
+    # consumer's would if both loaded the kernels.
+    import_module("ottla.protocol.records.columns")
     with Broker(
         {"offsets.topic.num.partitions": "1", "auto.create.topics.enable": "false"}
     ) as broker:
