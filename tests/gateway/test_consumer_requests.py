@@ -14,7 +14,7 @@ MOST = Read(15_000, 8_000_000, 10_000, 0)
 
 
 def test_everything_of_an_instance_may_be_chosen_and_nothing_must() -> None:
-    assert requests.new_instance(None) == NewInstance()
+    assert requests.new_instance(JsonObject({})) == NewInstance()
     body = {
         "name": "a",
         "format": "JSON",
@@ -72,12 +72,13 @@ def test_positions_are_offsets_or_times() -> None:
             "timestamps": [{**at, "partition": 2, "timestamp": "1970-01-01T01:00:01+01:00"}],
         }
     )
-    assert requests.positions(body) == {TopicPartition("orders", 1): 20}
-    assert requests.times(body) == {TopicPartition("orders", 2): 1_000}
+    offsets, times = requests.positions(body)
+    assert offsets == {TopicPartition("orders", 1): 20}
+    assert times == {TopicPartition("orders", 2): 1_000}
     for timestamp in ("yesterday", "2026-05-01T00:00:00", None, -1, True):
         rows = {"timestamps": [{**at, "timestamp": timestamp}]}
         with pytest.raises(HttpError, match=r"timestamps\[0\].timestamp: expected a time"):
-            requests.times(JsonObject(rows))
+            requests.positions(JsonObject(rows))
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,13 @@ class Subscription(NamedTuple):
     pattern: str | None
 
 
+class Positions(NamedTuple):
+    """The next offset to read, or the time of the next record in milliseconds since 1970."""
+
+    offsets: Mapping[TopicPartition, int]
+    times: Mapping[TopicPartition, int]
+
+
 class Read(NamedTuple):
     """How long and how much one request reads."""
 
@@ -54,10 +61,8 @@ class Read(NamedTuple):
     min_bytes: int
 
 
-def new_instance(body: JsonObject | None) -> NewInstance:
+def new_instance(body: JsonObject) -> NewInstance:
     """POST /consumers/{group}; everything in the body is optional."""
-    if body is None:
-        return NewInstance()
     body.allow(
         *("id", "name", "format", "auto.offset.reset", "auto.commit.enable"),
         *("fetch.min.bytes", "consumer.request.timeout.ms"),
@@ -114,21 +119,21 @@ def handled_offsets(body: JsonObject) -> dict[TopicPartition, OffsetAndMetadata]
     }
 
 
-def positions(body: JsonObject) -> dict[TopicPartition, int]:
-    """The offsets of POST …/positions: each names the next record to read."""
+def positions(body: JsonObject) -> Positions:
+    """POST …/positions: where each partition is read next."""
     body.allow("offsets", "timestamps")
-    if body.get("offsets") is None and body.get("timestamps") is not None:
-        return {}
-    rows = _offset_rows(body)
-    return {_topic_partition(row): row.required_integer("offset", 0, INT64_MAX) for row in rows}
-
-
-def times(body: JsonObject) -> dict[TopicPartition, int]:
-    """The timestamps of POST …/positions, in milliseconds since 1970."""
-    rows = body.objects("timestamps", MAX_PARTITIONS) or []
-    for row in rows:
+    time_rows = body.objects("timestamps", MAX_PARTITIONS)
+    for row in time_rows or []:
         row.allow("topic", "partition", "timestamp", "metadata")
-    return {_topic_partition(row): _time_ms(row) for row in rows}
+    is_by_time = body.get("offsets") is None and time_rows is not None
+    offset_rows = [] if is_by_time else _offset_rows(body)
+    return Positions(
+        {
+            _topic_partition(row): row.required_integer("offset", 0, INT64_MAX)
+            for row in offset_rows
+        },
+        {_topic_partition(row): _time_ms(row) for row in time_rows or []},
+    )
 
 
 def read(query: Mapping[str, str], instance: NewInstance, most: Read) -> Read:

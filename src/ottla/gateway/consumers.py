@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from ottla.client.consumer.aio import Consumer
 from ottla.gateway import consumer_requests
+from ottla.gateway.consumer_requests import NewInstance
 from ottla.gateway.errors import ILLEGAL_STATE, HttpError, invalid
 from ottla.gateway.http_messages import NO_CONTENT, Response, json_reply
 from ottla.gateway.media_types import records_type
@@ -27,7 +28,7 @@ PATTERN_BYTES: Final = 1 << 20
 
 async def create(call: Call, services: Services) -> Response:
     """POST /consumers/{group}"""
-    settings = consumer_requests.new_instance(await call.json_if_any())
+    settings = await call.json_if_any(services, consumer_requests.new_instance) or NewInstance()
     group = call.names.text("group")
     instance = services.consumers.create(group, settings)
     scheme = call.request.headers.get("x-forwarded-proto")
@@ -48,7 +49,7 @@ async def delete(call: Call, services: Services) -> Response:
 
 async def subscribe(call: Call, services: Services) -> Response:
     """POST …/subscription"""
-    wanted = consumer_requests.subscription(await call.json())
+    wanted = await call.json(services, consumer_requests.subscription)
     pattern = None if wanted.pattern is None else compile_pattern(wanted.pattern)
     async with _consumer(call, services) as consumer:
         consumer.subscribe(wanted.topics, pattern=pattern)
@@ -70,7 +71,7 @@ async def unsubscribe(call: Call, services: Services) -> Response:
 
 async def assign(call: Call, services: Services) -> Response:
     """POST …/assignments"""
-    partitions = consumer_requests.partitions(await call.json())
+    partitions = await call.json(services, consumer_requests.partitions)
     async with _consumer(call, services) as consumer:
         consumer.assign(partitions)
     return NO_CONTENT
@@ -99,8 +100,7 @@ async def read(call: Call, services: Services) -> Response:
 
 async def commit(call: Call, services: Services) -> Response:
     """POST …/offsets: these, or without a body all that was read"""
-    body = await call.json_if_any()
-    offsets = None if body is None else consumer_requests.handled_offsets(body)
+    offsets = await call.json_if_any(services, consumer_requests.handled_offsets)
     async with _consumer(call, services) as consumer:
         await consumer.commit(offsets)
     return json_reply([], call.reply_type)
@@ -108,11 +108,10 @@ async def commit(call: Call, services: Services) -> Response:
 
 async def list_committed(call: Call, services: Services) -> Response:
     """GET …/offsets: of these partitions, or without a body of those that are assigned"""
-    body = await call.json_if_any()
+    partitions = await call.json_if_any(services, consumer_requests.partitions)
     async with _consumer(call, services) as consumer:
-        partitions = (
-            sorted(consumer.assignment()) if body is None else consumer_requests.partitions(body)
-        )
+        if partitions is None:
+            partitions = sorted(consumer.assignment())
         offsets = await consumer.committed(partitions)
     rows = [
         {
@@ -128,8 +127,7 @@ async def list_committed(call: Call, services: Services) -> Response:
 
 async def seek(call: Call, services: Services) -> Response:
     """POST …/positions"""
-    body = await call.json()
-    offsets, times = consumer_requests.positions(body), consumer_requests.times(body)
+    offsets, times = await call.json(services, consumer_requests.positions)
     async with _consumer(call, services) as consumer:
         require_assigned(consumer, [*offsets, *times])
         for tp, offset in offsets.items():
@@ -141,7 +139,7 @@ async def seek(call: Call, services: Services) -> Response:
 
 async def seek_to_beginning(call: Call, services: Services) -> Response:
     """POST …/positions/beginning"""
-    partitions = consumer_requests.partitions(await call.json())
+    partitions = await call.json(services, consumer_requests.partitions)
     async with _consumer(call, services) as consumer:
         require_assigned(consumer, partitions)
         if partitions:
@@ -151,7 +149,7 @@ async def seek_to_beginning(call: Call, services: Services) -> Response:
 
 async def seek_to_end(call: Call, services: Services) -> Response:
     """POST …/positions/end"""
-    partitions = consumer_requests.partitions(await call.json())
+    partitions = await call.json(services, consumer_requests.partitions)
     async with _consumer(call, services) as consumer:
         require_assigned(consumer, partitions)
         if partitions:

@@ -6,6 +6,7 @@ Never: parses an option of the command line.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -75,7 +76,7 @@ async def open_gateway(
             {**CALL_TIMEOUT, **clients.consumer}, limits, clock, new_name
         ) as consumers,
     ):
-        services = Services(producer, admin, consumers, limits, listen.scheme)
+        services = Services(producer, admin, consumers, limits, asyncio.Lock(), listen.scheme)
         server = HttpServer(guarded_answer(services, listen), limits)
         port = await server.start(listen.host, listen.port, listen.tls)
         try:

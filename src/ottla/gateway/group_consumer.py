@@ -33,6 +33,10 @@ from ottla.model.ids import TopicPartition
 log = logging.getLogger(__name__)
 
 POLL_RECORDS: Final = 500
+SLICE_BYTES: Final = 256 * 1024
+"""Of records that are checked and encoded at a time: a few milliseconds."""
+RECORD_BYTES: Final = 200
+"""What a record costs beside its bytes, in bytes."""
 
 
 class GroupConsumer:
@@ -122,9 +126,12 @@ class GroupConsumer:
     async def _rows(self, consumer: Consumer, records: Sequence[Record]) -> list[bytes]:
         """The JSON of the records before the first that is not of the format."""
         rows: list[bytes] = []
+        encoded_bytes = 0
         for index, record in enumerate(records):
-            if index % POLL_RECORDS == 0:
+            encoded_bytes += RECORD_BYTES + size_of(record)
+            if encoded_bytes > SLICE_BYTES:
                 await asyncio.sleep(0)  # long replies let other requests have their turn
+                encoded_bytes = 0
             try:
                 rows.append(record_json(record, self.settings.format))
             except SerializationError:

@@ -15,7 +15,7 @@ MIB: Final = 1024 * 1024
 
 
 class Limits(NamedTuple):
-    """The limits of one gateway; the defaults suit a process with half a GB of memory."""
+    """The limits of one gateway; the sum of all defaults is below 1 GB of memory."""
 
     max_header_bytes: int = 16 * 1024
     max_body_bytes: int = 8 * MIB

@@ -61,8 +61,10 @@ async def to_partition(call: Call, services: Services) -> Response:
 
 async def _produce(call: Call, services: Services, partition: int | None) -> Response:
     format = produced_format(call.content_type)
-    body = await call.parse_body()
-    records = drafts(body, format, partition, services.limits.max_records)
+    max_records = services.limits.max_records
+    records = await call.parse_body(
+        services, lambda body: drafts(body, format, partition, max_records)
+    )
     topic = call.names.text("topic")
     count = await _partition_count(services, topic, records)
     if partition is not None and partition >= count:

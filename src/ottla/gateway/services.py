@@ -6,7 +6,8 @@ Owns: the list. Never: builds or closes anything; `server` does.
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 from ottla.client.admin.aio import Admin
 from ottla.client.producer.aio import Producer
@@ -18,7 +19,10 @@ from ottla.gateway.media_types import check_json
 from ottla.gateway.routes import PathNames
 
 LARGE_BODY_BYTES: Final = 64 * 1024
-"""From here on a body is parsed on a thread, so that other requests are not kept waiting."""
+"""From here on a body is parsed on a thread, so that other requests are not kept waiting, and one
+at a time: a value of many empty arrays takes 20 times the memory of its text."""
+
+ValueT = TypeVar("ValueT")
 
 
 class Services(NamedTuple):
@@ -28,6 +32,7 @@ class Services(NamedTuple):
     admin: Admin
     consumers: ConsumerInstances
     limits: Limits
+    large_bodies: asyncio.Lock
     scheme: str = "http"
 
 
@@ -46,19 +51,25 @@ class Call(NamedTuple):
     def content_type(self) -> str | None:
         return self.request.headers.get("content-type")
 
-    async def json(self) -> JsonObject:
-        """The body, which must be a JSON object and declared as such."""
+    async def json(self, services: Services, read: Callable[[JsonObject], ValueT]) -> ValueT:
+        """What `read` makes of the body, a JSON object that is declared as such."""
         check_json(self.content_type)
-        return await self.parse_body()
+        return await self.parse_body(services, read)
 
-    async def parse_body(self) -> JsonObject:
-        """The body as an object, whatever its content type."""
-        body = self.request.body
-        if len(body) < LARGE_BODY_BYTES:
-            return JsonObject(parse_json(body))
-        return JsonObject(await asyncio.to_thread(parse_json, body))
+    async def json_if_any(
+        self, services: Services, read: Callable[[JsonObject], ValueT]
+    ) -> ValueT | None:
+        """The same if there is a body; a JSON null counts as none."""
+        is_empty = self.request.body.strip() in (b"", b"null")
+        return None if is_empty else await self.json(services, read)
 
-    async def json_if_any(self) -> JsonObject | None:
-        """The body if there is one; a JSON null counts as none."""
-        body = self.request.body.strip()
-        return None if body in (b"", b"null") else await self.json()
+    async def parse_body(self, services: Services, read: Callable[[JsonObject], ValueT]) -> ValueT:
+        """What `read` makes of the body, whatever its content type."""
+
+        def parse() -> ValueT:
+            return read(JsonObject(parse_json(self.request.body)))
+
+        if len(self.request.body) < LARGE_BODY_BYTES:
+            return parse()
+        async with services.large_bodies:
+            return await asyncio.to_thread(parse)
