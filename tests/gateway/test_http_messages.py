@@ -31,6 +31,12 @@ def test_any_body_is_json_or_refused(body: bytes) -> None:
         assert refused.status == 400
 
 
+def test_a_body_of_millions_of_values_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(HttpError, match="at most 1,000,000 commas") as refused:
+        parse_json(b"[" + b"[]," * 1_000_000 + b"1]")
+    assert refused.value.code == 413
+
+
 def test_a_refusal_has_a_code_and_a_message() -> None:
     reply = error_reply(HttpError(50301, "busy", retry_after_s=2), "*/*")
     assert reply.status == 503

@@ -19,8 +19,8 @@ from ottla.gateway.media_types import check_json
 from ottla.gateway.routes import PathNames
 
 LARGE_BODY_BYTES: Final = 64 * 1024
-"""From here on a body is parsed on a thread, so that other requests are not kept waiting, and one
-at a time: a value of many empty arrays takes 20 times the memory of its text."""
+"""From here on a body is read on a thread, so that other requests are not kept waiting, and one at
+a time: its value takes several times the memory of its text."""
 
 ValueT = TypeVar("ValueT")
 
