@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Final, TypeAlias
 
 import h11
@@ -209,7 +210,11 @@ class Connection:
             headers.append(("Connection", "close"))
         self._pending.add(len(response.body))
         try:
-            head = h11.Response(status_code=response.status, headers=headers)
+            head = h11.Response(
+                status_code=response.status,
+                headers=headers,
+                reason=HTTPStatus(response.status).phrase,
+            )
             self._writer.write(self._http.send(head) or b"")
             if response.body and with_body:
                 self._writer.write(self._http.send(h11.Data(data=response.body)) or b"")
