@@ -122,6 +122,7 @@ async def test_a_body_may_come_in_chunks_and_after_a_permission() -> None:
         (b"Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", 415, "Content-Encoding"),
         (b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nx", 400, "HTTP"),
         (b"Content-Length: -1\r\n\r\n", 400, "HTTP"),
+        (b"Content-Length: " + b"9" * 800 + b"\r\n\r\n", 400, "HTTP"),
         (b"X: " + b"x" * 2_000 + b"\r\n\r\n", 431, "headers: expected at most 1000 bytes"),
         (b"no header\r\n\r\n", 400, "HTTP"),
         (b"Content-Length: 5\r\n\r\nx", 408, "within 300 ms"),

@@ -35,7 +35,6 @@ NAME_BYTES: Final = 8
 PENDING_BODIES: Final = 8
 """Bodies of full size that may be in memory together."""
 
-
 ListenAt = Annotated[
     str, typer.Option("--listen", metavar="HOST:PORT", help="Listen here; port 0 is a free port.")
 ]
@@ -90,7 +89,8 @@ def gateway(  # noqa: PLR0913 - a command's options are its parameters
     from ottla.gateway.limits import MIB, Limits
 
     host, port = parse_listen(listen)
-    place = Listen(host, port, _tls(certificate, private_key), frozenset(host_names or ()))
+    names = frozenset(name.lower() for name in host_names or ())
+    place = Listen(host, port, _tls(certificate, private_key), names)
     limits = Limits(
         max_body_bytes=max_body * MIB,
         max_pending_bytes=PENDING_BODIES * max_body * MIB,

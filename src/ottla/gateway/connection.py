@@ -59,6 +59,8 @@ class Connection:
                 self._http.start_next_cycle()
         except (OSError, TimeoutError, h11.ProtocolError) as error:
             log.debug("connection closed: %s", error)
+        except Exception:
+            log.exception("connection closed: unexpected error")
         finally:
             self._writer.close()
             with suppress(OSError, TimeoutError):
