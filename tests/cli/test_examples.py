@@ -34,6 +34,7 @@ OF_CLUSTERS = {
     ("cluster", "start"),
     ("cluster", "status"),
     ("cluster", "stop"),
+    ("gateway",),
     ("metadata", "export"),
     ("metadata", "import"),
     ("metadata", "move"),
@@ -47,7 +48,8 @@ OF_CLUSTERS = {
     ("zookeeper", "start"),
 }
 """They start or need several processes, a terminal, or a login: tests/cluster, tests/cli/zookeeper,
-tests/interop/test_secure_clients.py and test_delegation_tokens.py run them."""
+tests/cli/test_gateway.py, tests/interop/test_secure_clients.py and test_delegation_tokens.py run
+them."""
 OF_THREE_BROKERS = "ottla reassign plan --all --replication-factor 3"
 """The one example of its command that wants a cluster: tests/cluster/test_growing.py runs it."""
 TOPICS = ("orders", "clicks", "old-orders", "old-clicks", "older-clicks", "speed")

@@ -24,7 +24,7 @@ from tests.spark.quick_jvm import QUICK_JAVA
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(console|python) (run|serve)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PORTS = ("9092", "9404")
+PORTS = ("8082", "9092", "9404")
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -14,6 +14,7 @@ Never imports the broker, except `serve`, whose work that is.
 - `watch_view`  the same tables again and again; `activity` is what changed in between (pure)
 - `completion`  what shells offer; `confirmation` asks before something is destroyed
 - `setting_names`  suggestions for misspelt settings
+- `gateway`   serves topics over HTTP
 - `secure_start`  what `serve --secure` makes at the first start
 - `serve`     runs a broker; alone in reading its options without typer
 - `produce`, `consume`, `delete_records`, `doctor`, `top`, `kafka_commands`: commands without a noun

@@ -52,6 +52,7 @@ COMMANDS: Final = (
     Command(("consume",), "ottla.cli.consume:consume"),
     Command(("delete-records",), "ottla.cli.delete_records:delete_records"),
     Command(("doctor",), "ottla.cli.doctor:doctor"),
+    Command(("gateway",), "ottla.cli.gateway:gateway"),
     Command(("groups", "delete"), "ottla.cli.groups.commands:delete"),
     Command(("groups", "describe"), "ottla.cli.groups.describe:describe"),
     Command(("groups", "list"), "ottla.cli.groups.commands:list_"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import re2
 
 from ottla.client.consumer import subscribing
 from ottla.client.consumer.subscription import SubscriptionMode
@@ -34,6 +35,13 @@ def test_one_name_is_a_list_of_one() -> None:
     rig = Rig()
     subscribing.subscribe(rig.core, "orders", None, None)
     assert rig.core.subscriptions.topics == {"orders"}
+
+
+def test_a_pattern_may_be_of_another_library_than_re() -> None:
+    rig = Rig()
+    subscribing.subscribe(rig.core, None, re2.compile("^orders-"), None)
+    assert rig.core.subscriptions.apply_pattern(["orders-eu", "my-orders-eu"])
+    assert rig.core.subscriptions.topics == {"orders-eu"}
 
 
 @pytest.mark.parametrize("bad", ["t", ("t", -1), ("t", 0, 0)])

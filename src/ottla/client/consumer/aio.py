@@ -9,7 +9,6 @@ Owns the public class; the work is done by `core` and the functions of `subscrib
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from inspect import isawaitable
 from types import TracebackType
@@ -26,6 +25,7 @@ from ottla.client.consumer.position import seeking
 from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST
 from ottla.client.consumer.rebalance_listener import RebalanceListener
 from ottla.client.consumer.record import K, Record, V
+from ottla.client.consumer.subscription import TopicPattern
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
 from ottla.model.errors import UserError
@@ -86,7 +86,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         self,
         topics: Iterable[str] | None = None,
         *,
-        pattern: str | re.Pattern[str] | None = None,
+        pattern: str | TopicPattern | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Read these topics, or all whose name contains the pattern; replaces the subscription."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.rebalance_listener import RebalanceListener
-from ottla.client.consumer.subscription import SubscriptionMode
+from ottla.client.consumer.subscription import SubscriptionMode, TopicPattern
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 def subscribe(
     core: Core,
     topics: Iterable[str] | str | None,
-    pattern: str | re.Pattern[str] | None,
+    pattern: str | TopicPattern | None,
     listener: RebalanceListener | None,
 ) -> None:
     """Replace the subscription; the group assigns the partitions."""
@@ -107,7 +107,9 @@ async def _release_partitions(core: Core) -> None:
         await core.rebalance.revoke(core.subscriptions.assigned)
 
 
-def _compile(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+def _compile(pattern: str | TopicPattern) -> TopicPattern:
+    if not isinstance(pattern, str):
+        return pattern
     try:
         return re.compile(pattern)
     except re.error as fault:

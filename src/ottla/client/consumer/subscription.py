@@ -5,13 +5,19 @@ Owns the mode (the three may not be mixed) and the assigned partitions. Pure: ne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Protocol
 
 from ottla.client.consumer.position.partition_position import AssignedPartition, PositionPhase
 from ottla.model.errors import UserError
 from ottla.model.ids import TopicPartition
+
+
+class TopicPattern(Protocol):
+    """A compiled regular expression, of `re` or a library like it."""
+
+    def search(self, string: str, /) -> object: ...
 
 
 class SubscriptionMode(Enum):
@@ -29,7 +35,7 @@ class Subscriptions:
     def __init__(self) -> None:
         self.mode = SubscriptionMode.NOTHING
         self.topics: frozenset[str] = frozenset()
-        self.pattern: re.Pattern[str] | None = None
+        self.pattern: TopicPattern | None = None
         self.revision = 0
         """Changes with the topics: the subscription sent to the group is then out of date."""
         self._partitions: dict[TopicPartition, AssignedPartition] = {}
@@ -44,7 +50,7 @@ class Subscriptions:
         self._set_mode(SubscriptionMode.TOPICS)
         self._set_topics(frozenset(topics))
 
-    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
+    def subscribe_pattern(self, pattern: TopicPattern) -> None:
         self._set_mode(SubscriptionMode.PATTERN)
         self.pattern = pattern
         self._set_topics(frozenset())

@@ -7,7 +7,6 @@ iterating does not involve the loop. For one thread at a time.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -27,6 +26,7 @@ from ottla.client.consumer.position import seeking
 from ottla.client.consumer.position.reset_policy import EARLIEST, LATEST
 from ottla.client.consumer.rebalance_listener import RebalanceListener
 from ottla.client.consumer.record import K, Record, V
+from ottla.client.consumer.subscription import TopicPattern
 from ottla.client.loop_thread import LoopThread
 from ottla.client.offsets import OffsetAndMetadata, OffsetAndTimestamp, Offsets
 from ottla.client.retry import Deadline
@@ -88,7 +88,7 @@ class Consumer(ConsumerBase[K, V], Generic[K, V]):
         self,
         topics: Iterable[str] | None = None,
         *,
-        pattern: str | re.Pattern[str] | None = None,
+        pattern: str | TopicPattern | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
         """Read these topics, or all whose name contains the pattern; replaces the subscription."""
