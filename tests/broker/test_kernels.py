@@ -76,3 +76,24 @@ def test_a_broker_without_them_looks_at_headers_and_goes_on() -> None:
     run = run_program(before="import sys; sys.modules['numba'] = None")
     assert run.stdout.split() == ["taken", "taken"]
     assert "native kernels" not in run.stderr
+
+
+PARSED_ELSEWHERE = """
+from ottla.protocol.records import columns
+warm_up, calls = columns.warm_up, []
+
+def parse_at_the_same_time():
+    calls.append(1)
+    if len(calls) < 3:
+        raise SystemError("AST constructor recursion depth mismatch (before=90, after=65)")
+    warm_up()
+
+columns.warm_up = parse_at_the_same_time
+"""
+
+
+def test_a_broker_tries_again_where_another_thread_parsed_code_at_the_same_time() -> None:
+    pytest.importorskip("numba")
+    run = run_program(before=PARSED_ELSEWHERE)
+    assert run.stdout.split() == ["invalid_record", "invalid_record"]
+    assert "record validation uses native kernels" in run.stderr

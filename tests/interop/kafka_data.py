@@ -116,7 +116,7 @@ def _extent(admin: AdminClient, key: tuple[str, int], isolation: str) -> tuple[i
         try:
             start, end = (
                 admin.list_offsets({partition: spec}, isolation_level=level)[partition].result()
-                for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+                for spec in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
             )
             return int(start.offset), int(end.offset)
         except KafkaException:

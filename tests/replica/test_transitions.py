@@ -15,7 +15,6 @@ from ottla.log.recovery.log_loader import create
 from ottla.metadata.image import Image, PartitionMetadata, TopicMetadata
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
-    DELETED_EPOCH,
     NO_BROKER,
     NO_TOPIC_ID,
     BrokerEpoch,
@@ -25,12 +24,10 @@ from ottla.model.ids import (
     TopicPartition,
 )
 from ottla.protocol.records.header import CorruptBatch
-from ottla.replica.hosted_partitions import DELETED_MAX, DeletedReplicas
 from ottla.replica.leader import LeaderAssignment
 from ottla.replica.transitions import TURN, EpochFence, PartitionStop, PartitionTransition
 from tests.fakes.data_side import (
     ME,
-    NEW_TOPIC_ID,
     OTHER,
     TOPIC_ID,
     TP,
@@ -450,47 +447,6 @@ async def test_many_deletions_sync_their_directory_once() -> None:
         codes = await side.services.transitions.stop_replicas(stops)
         assert set(codes.values()) == {ErrorCode.none}
         assert side.disk.syncs == 1
-
-
-async def test_a_late_request_does_not_bring_a_deleted_replica_back() -> None:
-    """A controller that got no answer in time asked again, and then had the topic deleted."""
-    async with data_side() as side:
-        asked = state(is_new=True)
-        assert await become(side, asked) is ErrorCode.none
-        assert await stop(side, DELETED_EPOCH, delete=True) is ErrorCode.none
-        assert await become(side, asked) is ErrorCode.unknown_topic_id
-        assert (side.hosted.find(TP), side.directories.get(TP)) == (None, None)
-        created_again = state(topic_id=NEW_TOPIC_ID, is_new=True)
-        assert await become(side, created_again) is ErrorCode.none
-        assert await become(side, asked) is ErrorCode.unknown_topic_id
-        assert side.hosted.get(TP).log.topic_id == NEW_TOPIC_ID
-
-
-@pytest.mark.parametrize(("epoch", "returns"), [(2, False), (3, True), (4, True)])
-async def test_a_replica_that_was_reassigned_returns_under_a_later_epoch(
-    epoch: int, returns: bool
-) -> None:
-    async with data_side() as side:
-        elsewhere = state(2, leader=OTHER)
-        side.directories.create(TP, TOPIC_ID, side.config.topic("t"))
-        assert await become(side, elsewhere) is ErrorCode.none
-        assert await stop(side, 3, delete=True) is ErrorCode.none
-        wanted = PartitionTransition(
-            TP, TOPIC_ID, LeaderAssignment(OTHER, LeaderEpoch(epoch), (OTHER,), (OTHER, ME), 1)
-        )
-        assert (await become(side, wanted) is ErrorCode.none) == returns
-        assert (side.directories.get(TP) is not None) == returns
-
-
-def test_only_so_many_deleted_replicas_are_remembered() -> None:
-    deleted = DeletedReplicas()
-    for number in range(DELETED_MAX + 1):
-        deleted.add(TopicPartition("t", number), TOPIC_ID, DELETED_EPOCH)
-    remembered = [
-        deleted.has(TopicPartition("t", number), TOPIC_ID, LeaderEpoch(0))
-        for number in range(DELETED_MAX + 1)
-    ]
-    assert remembered == [False, *[True] * DELETED_MAX]
 
 
 @pytest.mark.spec("CTL-76")

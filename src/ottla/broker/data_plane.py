@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 from ottla.broker.environment import Environment
@@ -66,6 +67,15 @@ async def load_kernels(threads: ThreadPool) -> None:
 
 
 def _warm_up() -> bool:
+    for _ in range(KERNEL_ATTEMPTS - 1):
+        # CPython 3.11 refuses to parse code while another thread does (gh-106905), as that of a
+        # client in the same process that loads its kernels. Numba parses while it is imported.
+        with suppress(SystemError):
+            return _use_native_kernels()
+    return _use_native_kernels()
+
+
+def _use_native_kernels() -> bool:
     try:
         from ottla.protocol.records import columns
     except (ImportError, OSError) as missing:  # not installed, broken, or no file can be opened
@@ -81,6 +91,7 @@ log = logging.getLogger(__name__)
 
 Spawn: TypeAlias = Callable[[Coroutine[object, None, None]], object]
 NOTIFY_RETRY_MS: Final = 1_000
+KERNEL_ATTEMPTS: Final = 5
 
 
 class NoLogDirectoryOnline(Exception):

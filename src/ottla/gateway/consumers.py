@@ -5,7 +5,7 @@ Owns: the handlers, and the JSON of their replies. Never: keeps an instance; `in
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -139,21 +139,22 @@ async def seek(call: Call, services: Services) -> Response:
 
 async def seek_to_beginning(call: Call, services: Services) -> Response:
     """POST …/positions/beginning"""
-    partitions = await call.json(services, consumer_requests.partitions)
-    async with _consumer(call, services) as consumer:
-        require_assigned(consumer, partitions)
-        if partitions:
-            consumer.seek_to_beginning(*partitions)
-    return NO_CONTENT
+    return await _seek_to_bound(call, services, Consumer.seek_to_beginning)
 
 
 async def seek_to_end(call: Call, services: Services) -> Response:
     """POST …/positions/end"""
+    return await _seek_to_bound(call, services, Consumer.seek_to_end)
+
+
+async def _seek_to_bound(
+    call: Call, services: Services, seek_to_bound: Callable[..., None]
+) -> Response:
     partitions = await call.json(services, consumer_requests.partitions)
     async with _consumer(call, services) as consumer:
         require_assigned(consumer, partitions)
-        if partitions:
-            consumer.seek_to_end(*partitions)
+        if partitions:  # of none: all that are assigned, which nobody asked for
+            seek_to_bound(consumer, *partitions)
     return NO_CONTENT
 
 

@@ -1,7 +1,7 @@
 """Finds what a method and a path ask for. Pure.
 
 Owns: matching paths against patterns such as `/topics/{topic}`. Never: knows the API's paths; the
-table is in `service`.
+table is in `dispatch`.
 """
 
 from __future__ import annotations
