@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from threading import get_ident
 from types import ModuleType
 from typing import Final
@@ -19,7 +18,7 @@ from typing import Final
 HYPOTHESIS: Final = "hypothesis"
 
 
-class Denial(MetaPathFinder):
+class Denial:
     """Finds Hypothesis missing, for one thread."""
 
     def __init__(self) -> None:
