@@ -15,7 +15,13 @@ from ottla.config.settings import Setting
 from ottla.config.topic import SYNONYMS, TopicConfig
 
 PACKAGE = Path(ottla.__file__).parent
-OUTSIDE = {"client", "cli", "spark", "testing"}  # their settings have the same names at times
+OUTSIDE = {
+    "client",
+    "cli",
+    "gateway",
+    "spark",
+    "testing",
+}  # their settings have the same names at times
 READERS = "\n".join(
     path.read_text()
     for path in sorted(PACKAGE.rglob("*.py"))

@@ -10,6 +10,7 @@ import tracemalloc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Final, NamedTuple
 
 from tests.cluster.process import wait_for
@@ -20,6 +21,7 @@ NATIVE_MAX_BYTES: Final = 1 << 20
 is resident says little, because allocators keep what was freed."""
 
 
+BROKER_DATA: Final = f"{gettempdir()}/ottla-"
 SETTLE_S: Final = 1.0
 """Brokers of other tests live in the same process: what they hold for a moment is none of ours."""
 
@@ -74,11 +76,13 @@ def _held() -> Held:
 
 
 def _descriptors() -> dict[str, str]:
-    """Every open descriptor and what it leads to."""
+    """Every open descriptor and what it leads to, but the data of other tests' brokers."""
     opened = {}
     for entry in (PROC / "fd").iterdir():
         with suppress(FileNotFoundError):  # that of this very directory, or closed meanwhile
-            opened[entry.name] = str(entry.readlink())
+            target = str(entry.readlink())
+            if not target.startswith(BROKER_DATA):
+                opened[entry.name] = target
     return opened
 
 
