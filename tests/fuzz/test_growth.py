@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.fuzz.growth import NATIVE_MAX_BYTES, no_growth
+from tests.fuzz.growth import NATIVE_MAX_BYTES, OTHERS_MAX, no_growth
 
 OBJECTS_MAX_BYTES = 100_000
 
@@ -34,24 +34,27 @@ def test_memory_that_python_does_not_count_is_noticed() -> None:
             libc.free(address)
 
 
-def test_a_descriptor_that_stays_open_is_noticed() -> None:
+def test_descriptors_that_stay_open_are_noticed() -> None:
     opened: list[int] = []
     try:
         with pytest.raises(AssertionError), no_growth(OBJECTS_MAX_BYTES):
-            opened.append(os.open(os.devnull, os.O_RDONLY))
+            opened += [os.open(os.devnull, os.O_RDONLY) for _ in range(2 * OTHERS_MAX)]
     finally:
-        os.close(opened[0])
+        for descriptor in opened:
+            os.close(descriptor)
 
 
-def test_a_thread_that_does_not_end_is_noticed() -> None:
+def test_threads_that_do_not_end_are_noticed() -> None:
     end = threading.Event()
-    waiting = threading.Thread(target=end.wait)
+    waiting = [threading.Thread(target=end.wait) for _ in range(2 * OTHERS_MAX)]
     try:
         with pytest.raises(AssertionError), no_growth(OBJECTS_MAX_BYTES):
-            waiting.start()
+            for thread in waiting:
+                thread.start()
     finally:
         end.set()
-        waiting.join()
+        for thread in waiting:
+            thread.join()
 
 
 async def test_a_task_that_does_not_end_is_noticed() -> None:
