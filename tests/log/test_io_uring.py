@@ -36,7 +36,9 @@ def ended(ring: SyncRing, count: int) -> dict[int, int]:
     """Wait until so many have ended; their error numbers."""
     found: dict[int, int] = {}
     while len(found) < count:
-        readable, _, _ = select.select([ring], [], [], 60)
+        waiting = select.poll()  # the whole run may have more descriptors open than select takes
+        waiting.register(ring, select.POLLIN)
+        readable = waiting.poll(60_000)
         assert readable, "nothing ends"
         found |= ring.done()
     return found
