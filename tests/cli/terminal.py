@@ -43,12 +43,19 @@ def on_a_terminal(
         os.close(master)
 
 
+def is_readable(descriptor: int, timeout_s: float) -> bool:
+    """Whether there is something to read within this time, whatever the descriptor's number."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(timeout_s * 1e3))
+
+
 def _read(master: int, until: str | None) -> str:
     """What the terminal shows, up to a text or to its end."""
     shown, deadline = "", time.monotonic() + DEADLINE_S
     while until is None or until not in shown:
         left = deadline - time.monotonic()
-        assert left > 0 and select.select([master], [], [], left)[0], f"waited for {until}: {shown}"
+        assert left > 0 and is_readable(master, left), f"waited for {until}: {shown}"
         try:
             data = os.read(master, 65_536)
         except OSError:  # the other side is closed

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import select
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import ottla
 from ottla.model.ids import TopicPartition
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
+from tests.cli.terminal import is_readable
 
 T0 = 1_700_000_000_000
 
@@ -119,7 +119,7 @@ def heed_interrupts() -> None:
 def ready_line(program: subprocess.Popen[bytes]) -> bytes:
     """A line if there is one within a while."""
     assert program.stdout is not None
-    ready, _, _ = select.select([program.stdout], [], [], 0.2)
+    ready = is_readable(program.stdout.fileno(), 0.2)
     return program.stdout.readline() if ready else b""
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 import ottla
 from ottla.testing import Broker
 from tests.cli.ottla_program import Run
+from tests.cli.terminal import is_readable
 
 
 @pytest.mark.spec("TOOL-08")
@@ -126,10 +126,10 @@ def test_on_a_terminal_nothing_is_written_over_what_is_typed(
             == 0
         ):
             assert time.monotonic() < deadline
-        while select.select([master], [], [], 0)[0]:
+        while is_readable(master, 0):
             os.read(master, 65_536)  # what was shown until it was connected
         os.write(master, b"half a li")
-        while select.select([master], [], [], 1.0)[0]:
+        while is_readable(master, 1.0):
             shown += os.read(master, 65_536)
         os.write(master, b"ne\n\x04")
     assert process.wait(60) == 0
