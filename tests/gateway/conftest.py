@@ -15,7 +15,7 @@ from tests.gateway.running_gateway import Client, running_gateway
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def gateway_broker() -> Iterator[Broker]:
     # Python 3.11 may fail where two threads parse source at a time, as the broker's and the
     # consumer's would if both loaded the kernels.
@@ -26,13 +26,13 @@ def gateway_broker() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(gateway_broker: Broker) -> Iterator[Client]:
     with running_gateway(gateway_broker.bootstrap_servers) as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin(gateway_broker: Broker) -> Iterator[ottla.Admin]:
     with ottla.Admin(bootstrap_servers=gateway_broker.bootstrap_servers) as admin:
         yield admin
