@@ -1,6 +1,7 @@
 """What every test can count on: a broker, Hypothesis without deadlines, seeds for simulations.
 
-`async def` tests run on virtual time (`tests/fakes/async_tests.py`).
+`async def` tests run on virtual time (`tests/fakes/async_tests.py`), those that take the last
+descriptor in a process of their own (`tests/fakes/own_process.py`).
 A test with an argument `sim_seed` runs once for each seed of `make sim SEED=… N=…`, one with
 `cluster_seed`, whose runs take longer, for four fifths of them.
 """
@@ -14,7 +15,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The first for a checkout that is not installed.
-pytest_plugins = ["ottla.testing.plugin", "tests.skips", "tests.fakes.async_tests"]
+pytest_plugins = [
+    "ottla.testing.plugin",
+    "tests.skips",
+    "tests.fakes.async_tests",
+    "tests.fakes.own_process",
+]
 
 # Deadlines measure the machine, which is shared, and not the code.
 settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])

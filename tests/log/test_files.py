@@ -219,6 +219,7 @@ def test_a_folder_is_told_from_another_of_the_same_name(tmp_path: Path) -> None:
     assert disk.identity(tmp_path / "a") != first
 
 
+@pytest.mark.own_process
 def test_without_a_descriptor_files_are_closed_for_it_and_stay_usable(tmp_path: Path) -> None:
     disk = RealDisk()
     disk.replace(tmp_path / "small", b"content")
@@ -238,6 +239,7 @@ def test_without_a_descriptor_files_are_closed_for_it_and_stay_usable(tmp_path: 
     assert disk.read(tmp_path / "small") == b"new"
 
 
+@pytest.mark.own_process
 def test_without_a_descriptor_and_a_file_to_close_the_limit_is_named(tmp_path: Path) -> None:
     disk = RealDisk()
     file = disk.open_append(tmp_path / "a")
@@ -292,6 +294,7 @@ def test_a_fault_of_the_disk_is_not_tried_again(code: int) -> None:
     assert attempts == [code]
 
 
+@pytest.mark.own_process
 def test_reserved_descriptors_open_files_when_the_process_has_no_other(tmp_path: Path) -> None:
     disk = RealDisk()
     disk.open_files.reserve(4)

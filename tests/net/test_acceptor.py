@@ -45,6 +45,7 @@ async def test_however_many_connections_wait_a_pass_of_the_loop_accepts_a_few(
         await until(lambda: counts.total == 0)
 
 
+@pytest.mark.own_process
 @on_every_loop
 async def test_connections_that_find_no_descriptor_are_accepted_when_there_are_some(
     loop_factory: LoopFactory, caplog: pytest.LogCaptureFixture

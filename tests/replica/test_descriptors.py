@@ -72,6 +72,7 @@ def abort_transactions(side: DataSide, hosted: list[HostedPartition]) -> list[Er
     return codes
 
 
+@pytest.mark.own_process
 @pytest.mark.parametrize("with_ring", [False, True], ids=["threads", "ring"])
 async def test_segments_of_many_partitions_that_roll_at_once_are_flushed_in_turn(
     tmp_path: Path, with_ring: bool
@@ -115,6 +116,7 @@ async def test_the_kernel_syncs_no_more_files_at_a_time_either(tmp_path: Path) -
         assert ring.taken >= PARTITIONS
 
 
+@pytest.mark.own_process
 async def test_without_a_descriptor_an_append_is_refused_and_works_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,6 +138,7 @@ async def test_without_a_descriptor_an_append_is_refused_and_works_later(
         assert len(partition.log.segments) == 2
 
 
+@pytest.mark.own_process
 async def test_without_a_descriptor_a_fetch_is_refused_and_works_later(tmp_path: Path) -> None:
     async with real_side(tmp_path, "never") as side:
         partition = await side.lead()
@@ -147,6 +150,7 @@ async def test_without_a_descriptor_a_fetch_is_refused_and_works_later(tmp_path:
         assert values_of(await side.read()) == [b"a"]
 
 
+@pytest.mark.own_process
 async def test_a_flush_that_finds_no_descriptor_is_repeated_until_it_does(tmp_path: Path) -> None:
     """First none for the files it would sync, then none for the directory."""
     async with real_side(tmp_path) as side:
@@ -172,6 +176,7 @@ async def test_a_flush_that_finds_no_descriptor_is_repeated_until_it_does(tmp_pa
         assert partition.log.recovery_point == 2
 
 
+@pytest.mark.own_process
 async def test_an_abort_that_finds_no_descriptor_for_its_index_is_not_forgotten(
     tmp_path: Path,
 ) -> None:
