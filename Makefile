@@ -54,12 +54,17 @@ run: seconds venv
 # checks are one of them, and come first: types take minutes of one core.
 # One that fails does not keep the others from being run. What is set up is not set up again: that
 # would let the short ones go first. What was skipped, and why, comes last; with CI set in the
-# environment a client, a jar or a program that is missing is a failure.
+# environment a client, a jar or a program that is missing is a failure. Up to three failed tests are
+# run once more by themselves (tools/failures.py).
 test: setup
-	@skips=$$(mktemp -d); trap 'rm -rf "$$skips"' EXIT; \
-	TEST_SKIPS=$$skips $(MAKE) --no-print-directory -k -j3 -o setup -o venv \
+	@skips=$$(mktemp -d); failures=$$(mktemp -d); trap 'rm -rf "$$skips" "$$failures"' EXIT; \
+	TEST_SKIPS=$$skips TEST_FAILURES=$$failures $(MAKE) --no-print-directory -k -j3 -o setup -o venv \
 		check spark interop unit cluster sim; status=$$?; \
+	$(BIN)/python -m tools.failures $$failures || status=1; \
 	$(BIN)/python -m tools.skips $$skips; exit $$status
+
+# Tests that failed (1) are decided at the end of `make test`; whatever else went wrong, here.
+suite = @$(PYTEST) -q $(1) || { [ $$? = 1 ] && [ -n "$$TEST_FAILURES" ] && echo $@ >> $$TEST_FAILURES/suites; }
 
 # Compiled once, before suites start processes that would all compile them.
 kernels: venv
@@ -76,13 +81,13 @@ check: venv
 	@$(BIN)/python -m tools.coverage --check
 
 unit: venv kernels
-	@$(PYTEST) -q $(UNIT)
+	$(call suite,$(UNIT))
 
 sim: venv kernels
-	@$(if $(call have,tests/sim),$(PYTEST) -q --sim-seed $(SEED) --sim-count $(N) tests/sim)
+	$(if $(call have,tests/sim),$(call suite,--sim-seed $(SEED) --sim-count $(N) tests/sim))
 
 interop cluster spark: setup kernels
-	@$(if $(wildcard tests/$@),$(PYTEST) -q --durations 15 --timeout 300 tests/$@)
+	$(if $(wildcard tests/$@),$(call suite,--durations 15 --timeout 300 tests/$@))
 
 soak: setup
 	@$(PYTEST) -q --timeout 0 -m slow tests

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "ottla.testing.plugin",
     "tests.skips",
+    "tests.failures",
     "tests.fakes.async_tests",
     "tests.fakes.own_process",
 ]
