@@ -71,6 +71,23 @@ def test_a_partition_without_a_leader_says_why(
     assert refused.value.code is code
 
 
+@pytest.mark.parametrize(
+    ("partition", "code", "is_behind"),
+    [
+        (TopicPartition("t", 0), ErrorCode.unknown_topic_or_partition, True),
+        (TopicPartition("t", 0), ErrorCode.offset_out_of_range, False),
+        (TopicPartition("t", 9), ErrorCode.unknown_topic_or_partition, False),
+        (TopicPartition("nowhere", 0), ErrorCode.unknown_topic_or_partition, False),
+    ],
+)
+def test_a_leader_that_does_not_know_a_known_partition_is_behind(
+    cluster: Any, partition: TopicPartition, code: ErrorCode, is_behind: bool
+) -> None:
+    route = ToLeader(cast(Cluster, cluster))
+    assert route.is_behind(partition, KafkaError(code)) is is_behind
+    assert not ToBroker(cast(Cluster, cluster)).is_behind(1, KafkaError(code))
+
+
 def test_a_coordinator_that_was_wrong_is_forgotten(cluster: Any) -> None:
     place = ToCoordinator(cast(Cluster, cluster), CoordinatorKind.GROUP)
     assert asyncio.run(place.of("g")) == 1

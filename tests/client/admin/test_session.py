@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any, cast
 
-from ottla.client.admin.routing import ToTarget
+from ottla.client.admin.routing import Route, ToTarget
 from ottla.client.admin.session import Session, error_of, is_passing, result_or_error
 from ottla.client.cluster import Cluster, Target, To
 from ottla.client.retry import Backoff
@@ -43,7 +43,9 @@ class FakeCluster:
         return None
 
 
-def rounds(script: Script, *, timeout_ms: int = 60_000) -> tuple[dict[str, Any], list[list[str]]]:
+def rounds(
+    script: Script, *, timeout_ms: int = 60_000, route: Route[str] | None = None
+) -> tuple[dict[str, Any], list[list[str]]]:
     """What came of each item, and which were asked for in each round."""
     left = {item: list(answers) for item, answers in script.items()}
     asked: list[list[str]] = []
@@ -55,7 +57,7 @@ def rounds(script: Script, *, timeout_ms: int = 60_000) -> tuple[dict[str, Any],
     async def scenario() -> dict[str, Any]:
         cluster = cast(Cluster, FakeCluster())
         session = Session(cluster, AdminConfig(default_api_timeout_ms=timeout_ms))
-        return dict(await session.for_each(script, ToTarget(cluster, Target.ANY), ask))
+        return dict(await session.for_each(script, route or ToTarget(cluster, Target.ANY), ask))
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(scenario()), asked
@@ -75,6 +77,27 @@ def test_an_answer_is_an_answer_also_when_it_is_a_refusal() -> None:
     found, asked = rounds({"a": [refusal(ErrorCode.unknown_topic_or_partition)]})
     assert found["a"].code is ErrorCode.unknown_topic_or_partition
     assert len(asked) == 1
+
+
+class NewTopic:
+    """The topic of "a" is new, and the leader has not heard of it."""
+
+    async def of(self, item: str) -> To:
+        return Target.ANY
+
+    async def on_wrong_broker(self, item: str) -> None:
+        pass
+
+    def is_behind(self, item: str, failure: KafkaError) -> bool:
+        return item == "a" and failure.code is ErrorCode.unknown_topic_or_partition
+
+
+def test_a_leader_that_has_not_heard_of_a_new_topic_is_asked_again() -> None:
+    unknown = refusal(ErrorCode.unknown_topic_or_partition)
+    found, asked = rounds({"a": [unknown, unknown, 1], "b": [unknown]}, route=NewTopic())
+    assert found["a"] == 1
+    assert found["b"].code is ErrorCode.unknown_topic_or_partition
+    assert asked == [["a", "b"], ["a"], ["a"]]
 
 
 def test_a_broker_that_does_not_come_back_is_given_up_in_time() -> None:

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.client.admin import api_keys
+from ottla.client.admin.routing import AlwaysInformed
 from ottla.client.admin.session import Answers, Outcomes, Session, result_or_error
 from ottla.client.cluster import Target, To
 from ottla.protocol.schema import KioStruct
@@ -199,7 +200,7 @@ async def list_config_resources(
     ]
 
 
-class OwnBroker:
+class OwnBroker(AlwaysInformed):
     """Settings of a broker are requested from that broker, all others from any."""
 
     def __init__(self, session: Session) -> None:

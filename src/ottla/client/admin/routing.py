@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from ottla.client.cluster import Cluster, CoordinatorKind, Target, To
-from ottla.client.errors import ErrorCode, refusal
+from ottla.client.errors import ErrorCode, KafkaError, refusal
 from ottla.model.ids import TopicPartition
 
 Item = TypeVar("Item", contravariant=True)
@@ -23,8 +23,18 @@ class Route(Protocol[Item]):
     async def on_wrong_broker(self, item: Item) -> None:
         """The broker was not responsible: refresh before the next attempt."""
 
+    def is_behind(self, item: Item, failure: KafkaError) -> bool:
+        """Whether the broker will be responsible soon, as it knows less than the metadata."""
 
-class ToTarget:
+
+class AlwaysInformed:
+    """A route whose brokers are not behind what the client knows."""
+
+    def is_behind(self, item: object, failure: KafkaError) -> bool:
+        return False
+
+
+class ToTarget(AlwaysInformed):
     """Every item to the same target: the controller, or any broker."""
 
     def __init__(self, cluster: Cluster, target: Target) -> None:
@@ -57,8 +67,13 @@ class ToLeader:
     async def on_wrong_broker(self, item: TopicPartition) -> None:
         await self._cluster.refresh((item.topic,))
 
+    def is_behind(self, item: TopicPartition, failure: KafkaError) -> bool:
+        """Of a new topic the leader may hear last."""
+        is_unknown = failure.code is ErrorCode.unknown_topic_or_partition
+        return is_unknown and self._cluster.metadata.partition(item) is not None
 
-class ToCoordinator:
+
+class ToCoordinator(AlwaysInformed):
     """A group or a transactional id to its coordinator."""
 
     def __init__(self, cluster: Cluster, kind: CoordinatorKind) -> None:
@@ -72,7 +87,7 @@ class ToCoordinator:
         self._cluster.forget_coordinator(self._kind, item)
 
 
-class ToBroker:
+class ToBroker(AlwaysInformed):
     """A broker's own settings and directories to that broker."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -69,7 +69,8 @@ RETRIED: Final = frozenset(
         ErrorCode.network_exception,
     }
 )
-"""The wrong broker, or too early. Every other code is final, an unknown topic too.
+"""The wrong broker, or too early. Every other code is final. An unknown topic is, too, unless the
+metadata knows it and the partition's leader does not yet: see `Route.is_behind`.
 
 Each is the code of a broker in its role: the controller, the leader of the item's partition, or the
 coordinator of the item's group or transactional id. That role is what `Route.on_wrong_broker` looks
@@ -148,7 +149,7 @@ class Session:
         open_items, failures = unique_items, 0
         while open_items:
             outcomes.update(await self._round(open_items, route, ask))
-            open_items = [item for item in open_items if is_passing(outcomes[item])]
+            open_items = [item for item in open_items if may_pass(item, outcomes[item], route)]
             failures += 1
             pause_ms = self.cluster.backoff.after(failures)
             if open_items and deadline.left_ms <= pause_ms:
@@ -192,6 +193,13 @@ def is_passing(outcome: object) -> bool:
     if isinstance(outcome, KafkaError):
         return outcome.code in RETRIED
     return isinstance(outcome, OSError)
+
+
+def may_pass(item: Item, outcome: object, route: Route[Item]) -> bool:
+    """Whether a retry of the item may succeed: see `is_passing` and `Route.is_behind`."""
+    if is_passing(outcome):
+        return True
+    return isinstance(outcome, KafkaError) and route.is_behind(item, outcome)
 
 
 def error_of(row: KioStruct) -> KafkaError | None:
