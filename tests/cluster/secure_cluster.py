@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,8 +148,13 @@ class SecureLine(Line):
 
     def __init__(self, address: str, timeout_s: float, authority: Path) -> None:
         super().__init__(address, timeout_s)
+        with ExitStack() as stack:
+            stack.callback(lambda: self.socket.close())
+            self._log_in(address.rpartition(":")[0], authority)
+            stack.pop_all()  # it stays open
+
+    def _log_in(self, host: str, authority: Path) -> None:
         context = ssl.create_default_context(cafile=str(authority))
-        host = address.rpartition(":")[0]
         plain: socket.socket = self.socket
         self.socket = context.wrap_socket(plain, server_hostname=host)
         shaken = self.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
