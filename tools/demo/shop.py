@@ -48,7 +48,7 @@ FLOW: Final = """\
   page-views, searches, orders   three topics, 500 events/s, 1 in 100 invalid
     -> clean events              the topic shop-events, and a table in Parquet
     -> pages of the minute       the topic top-pages
-    -> visits                    the topic visits, 10 s after a user's last event
+    -> visits                    the topic visits, 10 s after the last event
     -> refused events            the topic shop-dead, each with the reason"""
 LINE: Final = "{:<50} {:>9} {:>9}  {}"
 WRITTEN: Final = ("shop-events", "shop-dead", "top-pages", "visits")

@@ -119,9 +119,14 @@ class StoredCommitLog:
         Up to the end as it is now, which includes everything a fenced decision may have written:
         transactions of others that are still open are waited for.
         """
-        ends = (await list_offsets(self._session, {tp: OffsetSpec.LATEST})).all()
-        starts = (await list_offsets(self._session, {tp: OffsetSpec.EARLIEST})).all()
-        return await self._scan(tp, starts[tp].offset or 0, ends[tp].offset or 0, committed=True)
+        end = await self._offset(tp, OffsetSpec.LATEST)
+        start = await self._offset(tp, OffsetSpec.EARLIEST)
+        return await self._scan(tp, start, end, committed=True)
+
+    async def _offset(self, tp: TopicPartition, spec: OffsetSpec) -> Offset:
+        """The topic may be new, and not known to every broker: another sink has just made it."""
+        listed = (await list_offsets(self._session, {tp: spec}, exists=True)).one()
+        return listed.offset or 0
 
     async def _scan(
         self, tp: TopicPartition, start: Offset, end: Offset, *, committed: bool

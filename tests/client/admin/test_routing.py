@@ -85,6 +85,9 @@ def test_a_leader_that_does_not_know_a_known_partition_is_behind(
 ) -> None:
     route = ToLeader(cast(Cluster, cluster))
     assert route.is_behind(partition, KafkaError(code)) is is_behind
+    exists = ToLeader(cast(Cluster, cluster), exists=True)
+    unknown = code is ErrorCode.unknown_topic_or_partition
+    assert exists.is_behind(partition, KafkaError(code)) is unknown
     assert not ToBroker(cast(Cluster, cluster)).is_behind(1, KafkaError(code))
 
 

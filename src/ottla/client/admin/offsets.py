@@ -43,10 +43,12 @@ async def list_offsets(
     specs: Mapping[TopicPartition, OffsetSpec | int],
     *,
     read_committed: bool = False,
+    exists: bool = False,
 ) -> Outcomes[TopicPartition, ListedOffset]:
     """The start or end offset of each partition, or the first offset at or after a timestamp.
 
-    With `read_committed` the end offset is the last stable offset.
+    With `read_committed` the end offset is the last stable offset. With `exists` the caller knows
+    that the partitions exist: if brokers have not heard of them yet, they are asked again.
     """
 
     async def ask(
@@ -76,7 +78,8 @@ async def list_offsets(
             for row in topic.partitions
         }
 
-    return await session.for_each(specs, session.leaders, ask)
+    route = session.leaders_of_existing if exists else session.leaders
+    return await session.for_each(specs, route, ask)
 
 
 async def delete_records(

@@ -49,10 +49,11 @@ class ToTarget(AlwaysInformed):
 
 
 class ToLeader:
-    """A partition to its leader."""
+    """A partition to its leader; with `exists`, brokers that do not know it are behind."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, exists: bool = False) -> None:
         self._cluster = cluster
+        self._exists = exists
 
     async def of(self, item: TopicPartition) -> To:
         leader = await self._cluster.leader(item)
@@ -69,8 +70,9 @@ class ToLeader:
 
     def is_behind(self, item: TopicPartition, failure: KafkaError) -> bool:
         """Of a new topic the leader may hear last."""
-        is_unknown = failure.code is ErrorCode.unknown_topic_or_partition
-        return is_unknown and self._cluster.metadata.partition(item) is not None
+        if failure.code is not ErrorCode.unknown_topic_or_partition:
+            return False
+        return self._exists or self._cluster.metadata.partition(item) is not None
 
 
 class ToCoordinator(AlwaysInformed):

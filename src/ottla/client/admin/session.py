@@ -90,6 +90,7 @@ class Session:
         self.anywhere = ToTarget(cluster, Target.ANY)
         self.controller = ToTarget(cluster, Target.CONTROLLER)
         self.leaders = ToLeader(cluster)
+        self.leaders_of_existing = ToLeader(cluster, exists=True)
         self.groups = ToCoordinator(cluster, CoordinatorKind.GROUP)
         self.transactions = ToCoordinator(cluster, CoordinatorKind.TXN)
         self.own_broker = ToBroker(cluster)
