@@ -16,6 +16,8 @@ from ottla.gateway.errors import HttpError
         {"host": "gateway.internal:8082"},
         {},
         {"host": "localhost:8082", "origin": "http://localhost:8082"},
+        {"host": "localhost:8082", "sec-fetch-site": "none"},
+        {"host": "localhost:8082", "sec-fetch-site": "same-origin"},
     ],
 )
 def test_programs_and_pages_of_the_same_address_are_served(headers: dict[str, str]) -> None:
@@ -30,6 +32,9 @@ def test_programs_and_pages_of_the_same_address_are_served(headers: dict[str, st
         {"host": "[x"},
         {"host": "localhost:8082", "origin": "http://evil.example"},
         {"host": "localhost:8082", "origin": "null"},
+        {"host": "localhost:8082", "sec-fetch-site": "cross-site"},
+        {"host": "localhost:8082", "sec-fetch-site": "same-site"},
+        {"host": "localhost:8082", "sec-fetch-site": ""},
     ],
 )
 def test_pages_of_other_sites_are_refused_on_loopback(headers: dict[str, str]) -> None:
@@ -43,6 +48,10 @@ def test_elsewhere_any_name_will_do_and_origins_are_still_checked() -> None:
     with pytest.raises(HttpError, match="web pages of other sites"):
         check_headers(
             {"host": "gateway.example", "origin": "http://evil.example"}, (), loopback=False
+        )
+    with pytest.raises(HttpError, match="web pages of other sites"):
+        check_headers(
+            {"host": "gateway.example", "sec-fetch-site": "cross-site"}, (), loopback=False
         )
 
 

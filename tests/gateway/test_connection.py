@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from ottla.gateway.connection import Answer
-from ottla.gateway.http_messages import Request, Response
+from ottla.gateway.errors import HttpError
+from ottla.gateway.http_messages import Request, Response, error_reply
 from ottla.gateway.limits import Limits
 from ottla.gateway.server import HttpServer
 
@@ -111,6 +112,37 @@ async def test_a_body_may_come_in_chunks_and_after_a_permission() -> None:
         assert (await peer.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100")
         peer.send(b"de")
         assert (await peer.reply())[2] == b'"POST / de"'
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /topics ",
+        b"POST /topics ",
+        b"OPTIONS /topics ",
+        b"GET /refused ",
+        b"GET /nowhere HTTP/1.1\r\nno header\r\n",
+    ],
+)
+async def test_no_reply_is_kept_by_a_cache_read_as_another_type_or_open_to_other_sites(
+    sent: bytes,
+) -> None:
+    async def answer(request: Request) -> Response:
+        if request.path == "/refused":
+            return error_reply(HttpError(404, "no"))
+        return await echo(request)
+
+    async with serving(answer) as peers:
+        peer = await peers.connect()
+        asking = b"Origin: http://localhost\r\nAccess-Control-Request-Method: POST\r\n\r\n"
+        peer.send(sent, HEAD, asking)
+        _, headers, _ = await peer.reply()
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-type"] == "application/json"
+    assert not [name for name in headers if name.startswith("access-control-")]
+    assert not {"set-cookie", "etag", "last-modified", "expires"} & headers.keys()
 
 
 @pytest.mark.real_loop

@@ -113,7 +113,13 @@ def test_web_pages_of_other_sites_are_refused(gateway_broker: Broker, topic: str
         sent = {"Content-Type": BINARY}
         client.send("POST", path, body, {**sent, "Origin": "http://evil"}).refused(403, "Origin")
         client.send("GET", "/topics", None, {"Host": "evil.example"}).refused(403, "--host-name")
+        image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+        client.send("GET", "/topics", None, image).refused(403, "Sec-Fetch-Site")
         client.send("POST", path, body, {"Content-Type": "text/plain"}).refused(415)
+        preflight = {"Origin": client.url, "Access-Control-Request-Method": "POST"}
+        asked = client.send("OPTIONS", path, None, preflight)
+        assert asked.status == 405
+        assert not [name for name in asked.headers if name.lower().startswith("access-control-")]
         client.send("POST", path, body).refused(415)
         assert client.send("GET", "/topics", None, {"Host": "gw"}).status == 200
 

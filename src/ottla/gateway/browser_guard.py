@@ -2,20 +2,26 @@
 
 Owns: what the headers Origin and Host must be. Never: authenticates anybody.
 
-A browser on this machine reaches loopback addresses, and runs what any page contains. Three things
+A browser on this machine reaches loopback addresses, and runs what any page contains. Four things
 stop a page of another site: what it sends has its Origin, which is refused here; JSON bodies need
 a permission (a preflight) that is never given; and a name that its owner points at 127.0.0.1
 arrives in Host, where a gateway on loopback accepts localhost, addresses, and the names given to
-it.
+it. What a page fetches by an image, a script or a link has no Origin, and a read moves a consumer
+instance on: browsers say in Sec-Fetch-Site that it is of another site.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from ipaddress import ip_address
+from typing import Final
 from urllib.parse import urlsplit
 
 from ottla.gateway.errors import HttpError
+
+NOT_OF_A_PAGE: Final = "none"
+"""Typed by the user, or a bookmark; programs send no such header."""
+SAME_ORIGIN: Final = "same-origin"
 
 
 def check_headers(
@@ -26,6 +32,9 @@ def check_headers(
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2] != host:
         raise HttpError(403, f"Origin {origin!r}: requests from web pages of other sites")
+    site = headers.get("sec-fetch-site", NOT_OF_A_PAGE)
+    if site not in (NOT_OF_A_PAGE, SAME_ORIGIN):
+        raise HttpError(403, f"Sec-Fetch-Site {site!r}: requests from web pages of other sites")
     name = host_name(host)
     if loopback and not is_local_name(name) and name not in allowed_hosts:
         raise HttpError(

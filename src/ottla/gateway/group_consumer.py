@@ -63,7 +63,7 @@ class GroupConsumer:
                 async with self._lock:
                     await consumer.close(close_timeout_ms / 1e3)
         except (KafkaError, OSError, UserError, ExceptionGroup) as error:
-            log.error("consumer instance failed: group=%s instance=%s: %s", *self.key, error)
+            log.error("consumer instance failed: group=%r instance=%r: %s", *self.key, error)
         finally:
             self._stop.set()
             self._opened.set()

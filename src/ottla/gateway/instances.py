@@ -104,7 +104,7 @@ class ConsumerInstances:
         while not self._stop.is_set():
             for key, instance in self._table.remove_expired(self._clock.mono_ms()).items():
                 log.info(
-                    "consumer instance expired: group=%s instance=%s timeout_ms=%d",
+                    "consumer instance expired: group=%r instance=%r timeout_ms=%d",
                     *(*key, self._limits.instance_timeout_ms),
                 )
                 instance.stop()
