@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -163,3 +164,69 @@ async def test_many_rules_are_indexed_and_searched_in_slices() -> None:
     assert len(await built.matching(anything(), Slices())) == 1_000
     assert turns >= 8
     counting.cancel()
+
+
+WILDCARDS: Final[dict[str, tuple[Rule, dict[str, str]]]] = {
+    "a literal name with a star": (rule(name="ord*"), {"name": "orders"}),
+    "a literal name with a question mark": (rule(name="order?"), {"name": "orders"}),
+    "a literal name that is a pattern": (rule(name="[o]rders|.*"), {"name": "orders"}),
+    "a literal name with a dot": (rule(name="ord.rs"), {"name": "orders"}),
+    "a literal name with a percent sign": (rule(name="%"), {"name": "orders"}),
+    "a literal name that begins alike": (rule(name="order"), {"name": "orders"}),
+    "a literal name in capitals": (rule(name="ORDERS"), {"name": "orders"}),
+    "two stars": (rule(name="**"), {"name": "orders"}),
+    "a prefix with a star": (rule(name="ord*", pattern=Pattern.PREFIXED), {"name": "orders"}),
+    "a prefix of a star": (rule(name="*", pattern=Pattern.PREFIXED), {"name": "orders"}),
+    "a prefix in the middle": (rule(name="rder", pattern=Pattern.PREFIXED), {"name": "orders"}),
+    "a prefix that is longer": (rule(name="orders-", pattern=Pattern.PREFIXED), {"name": "orders"}),
+    "a user with a star": (rule(principal="User:a*"), {"who": ALICE}),
+    "a user that begins alike": (rule(principal="User:ali"), {"who": ALICE}),
+    "a user in capitals": (rule(principal="User:ALICE"), {"who": ALICE}),
+    "a star without its kind": (rule(principal="*"), {"who": ALICE}),
+    "a star of another kind": (rule(principal="Group:*"), {"who": ALICE}),
+    "a kind in small letters": (rule(principal="user:*"), {"who": ALICE}),
+    "a host with a star": (rule(host="10.0.0.*"), {"host": HOME}),
+    "a network": (rule(host="10.0.0.0/8"), {"host": HOME}),
+    "a host that begins alike": (rule(host="10.0.0."), {"host": HOME}),
+    "every host of IPv4": (rule(host="0.0.0.0"), {"host": HOME}),
+}
+"""A rule, and what a pattern of another kind would match."""
+
+
+@pytest.mark.spec("SEC-04")
+@pytest.mark.parametrize("written", WILDCARDS)
+@pytest.mark.parametrize("permission", [Permission.ALLOW, Permission.DENY])
+def test_a_rule_matches_no_more_than_it_shows(written: str, permission: Permission) -> None:
+    shown, asked = WILDCARDS[written]
+    who, host = asked.get("who", ALICE), asked.get("host", HOME)
+    rules = Rules([shown._replace(permission=permission)])
+    decided = rules.allow(who, host, Operation.READ, Kind.TOPIC, asked.get("name", "orders"))
+    assert not decided
+    named = "name" in asked
+    assert (decided is None) is named, "of a resource that no rule names nothing is decided"
+    with_permission = Rules([shown._replace(permission=permission), rule(principal=ALICE)])
+    assert with_permission.allow(who, host, Operation.READ, Kind.TOPIC, "orders") is True
+
+
+@pytest.mark.parametrize("pattern", [Pattern.LITERAL, Pattern.ANY, Pattern.PREFIXED])
+async def test_a_filter_for_the_rules_of_every_name_takes_no_others(pattern: Pattern) -> None:
+    every, prefix = rule(name="*"), rule(name="*", pattern=Pattern.PREFIXED)
+    rules = Rules([rule(), every, prefix, rule(name="ord", pattern=Pattern.PREFIXED)])
+    found = await rules.matching(anything(name="*", pattern=pattern), Slices())
+    expected = {Pattern.LITERAL: {every}, Pattern.PREFIXED: {prefix}, Pattern.ANY: {every, prefix}}
+    assert set(found) == expected[pattern]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"principal": "User:*"},
+        {"principal": "User:a"},
+        {"host": "10.0.0.*"},
+        {"name": "ord", "pattern": Pattern.LITERAL},
+        {"name": "ord*", "pattern": Pattern.MATCH},
+    ],
+)
+async def test_a_filter_takes_no_more_than_it_shows(changed: dict[str, object]) -> None:
+    rules = Rules([rule(), rule(host=HOME), rule(principal=BOB)])
+    assert await rules.matching(anything(**changed), Slices()) == []

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from ottla.model.errors import KafkaError
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.acl_store import NOTIFICATIONS_RETAINED, AclStore
@@ -110,18 +111,50 @@ async def test_nodes_are_kafkas_own() -> None:
     assert change is not None and json.loads(change.data)["patternType"] == "PREFIXED"
 
 
+def stored(version: int = 1, **changed: object) -> bytes:
+    """The node of one rule, with something wrong."""
+    rule = {"principal": "User:eve", "permissionType": "Allow", "operation": "Read", "host": "*"}
+    return json.dumps({"version": version, "acls": [rule | changed]}).encode()
+
+
 async def test_of_a_node_that_cannot_be_read_nobody_gains_anything() -> None:
     broker = Broker(Ensemble())
     await broker.store.start()
     await broker.acls.load()
     await broker.acls.add([READ, READ._replace(name="others")])
-    for text in (b"{", b'{"version":1,"acls":[{"operation":"Fly"}]}', b'{"acls":[7]}'):
+    for text in (
+        b"{",
+        b'{"version":1,"acls":[{"operation":"Fly"}]}',
+        b'{"version":1,"acls":[7]}',
+        stored(version=2),
+        stored(operation="Fly"),
+        stored(operation=[]),
+        stored(permissionType="Perhaps"),
+        stored(permissionType="Deny", principal=None),
+        stored(permissionType="Deny", host=None),
+    ):
         await broker.store.set("/kafka-acl/Topic/orders", text)
         await broker.acls._read()
         denied = READ._replace(
             principal="User:*", operation=Operation.ALL, permission=Permission.DENY
         )
         assert broker.rules == {denied, READ._replace(name="others")}
+
+
+async def test_a_node_that_cannot_be_read_is_not_written_over() -> None:
+    broker, path = Broker(Ensemble()), "/kafka-acl/Topic/orders"
+    await broker.store.start()
+    await broker.acls.load()
+    await broker.acls.add([READ, READ._replace(name="others")])
+    for text in (stored(version=2), stored(operation="Fly"), b"{"):
+        await broker.store.set(path, text)
+        with pytest.raises(KafkaError, match=path):
+            await broker.acls.add([WRITE])
+        with pytest.raises(KafkaError, match=path):
+            await broker.acls.remove([EVERYTHING])
+        node = await broker.store.get(path)
+        assert node is not None and node.data == text
+    await broker.acls.add([READ._replace(name="third")])
 
 
 async def test_many_changes_leave_few_notes() -> None:

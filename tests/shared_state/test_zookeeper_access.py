@@ -19,6 +19,7 @@ from ottla.shared_state.zookeeper_access import zookeeper_store
 from ottla.store import paths
 from ottla.store.port import Session, StoreUnavailable
 from ottla.store.zookeeper import ZooKeeperStore
+from ottla.store.zookeeper_connection import ZooKeeperSecurity
 from tests.fakes.certificates import certificates
 from tests.store.zookeeper_server import Server, zookeeper_server
 from tools.nodes import free_ports
@@ -130,6 +131,60 @@ async def test_nodes_belong_to_the_brokers_and_credentials_are_read_by_nobody_el
     await store.close()
     assert PASSWORD not in caplog.text
     assert "planted-credential" not in caplog.text
+
+
+SECRET_PATHS = (
+    "/config/users",
+    "/config/users/alice",
+    "/config/users/alice/clients/app",
+    "/config/brokers",
+    "/config/brokers/0",
+    "/config/brokers/<default>",
+    "/delegation_token/tokens",
+    "/delegation_token/tokens/an-id",
+    "/cluster/scram_secret",
+)
+"""Of credentials, of passwords among brokers' settings, of tokens, and what salts are made of."""
+PUBLIC_PATHS = ("/controller", "/config/topics/t", "/brokers/ids/0", "/kafka-acl/Topic/t")
+
+
+@pytest.mark.parametrize("path", SECRET_PATHS)
+def test_what_is_secret_is_readable_by_the_brokers_alone(path: str) -> None:
+    [acl] = ZooKeeperSecurity(with_acls=True).acl(path)
+    assert (acl.id.scheme, acl.acl_list) == ("auth", ["ALL"])
+
+
+@pytest.mark.parametrize("path", PUBLIC_PATHS)
+def test_what_is_not_secret_is_changed_by_the_brokers_alone(path: str) -> None:
+    owner, everybody = ZooKeeperSecurity(with_acls=True).acl(path)
+    assert (owner.id.scheme, owner.acl_list) == ("auth", ["ALL"])
+    assert (everybody.id.scheme, everybody.acl_list) == ("world", ["READ"])
+
+
+@pytest.mark.real_loop
+async def test_no_secret_of_a_cluster_can_be_read_without_a_login(secured: Secured) -> None:
+    store = secured.store(zookeeper_connect=f"localhost:{secured.tls_port}/secrets")
+    await store.start()
+    for path in SECRET_PATHS:
+        for above in paths.ancestors(path):
+            if await store.get(above) is None:
+                await store.create(above)
+        await store.create(path, b"planted")
+
+    def look() -> None:
+        client = KazooClient(hosts=secured.server.address)
+        client.start()
+        client.chroot = "/secrets"
+        for path in SECRET_PATHS:
+            with pytest.raises(NoAuthError):
+                client.get(path)
+            with pytest.raises(NoAuthError):
+                client.set(path, b"mine")
+        client.stop()
+        client.close()
+
+    await asyncio.to_thread(look)
+    await store.close()
 
 
 @pytest.mark.real_loop

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from ottla.delay.slices import Slices, in_order, in_slices, sliced
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.security.acl import Filter, Kind, Operation, Pattern, Permission, Rule, Rules
 from ottla.security.authorizer import Authorizer
 from ottla.shared_state.change_notifications import (
@@ -178,7 +179,11 @@ def _change_op(
     resource: Resource, change: Change, some: frozenset[Rule], node: Node | None
 ) -> Op | None:
     """The write that makes the change to a resource's node; None if there is nothing to change."""
-    stored = frozenset(_rules(resource, node))
+    try:
+        stored = frozenset(_decode_rules(resource, node))
+    except BadNode as error:  # a write would replace what could not be read
+        text = f"cannot parse the stored ACLs; fix node {_path(resource)} first: {error}"
+        raise KafkaError(ErrorCode.unknown_server_error, text) from None
     changed = change(stored, some)
     return None if changed == stored else _write(_path(resource), node, changed)
 
@@ -214,6 +219,19 @@ def _notification(resource: Resource) -> Op:
 
 
 def _rules(resource: Resource, node: Node | None) -> list[Rule]:
+    """What is in force: of ACLs that cannot be parsed, that nobody has access."""
+    try:
+        return _decode_rules(resource, node)
+    except BadNode as error:
+        # Dropping permissions would be safe, but dropping a denial would not.
+        log.error(
+            "cannot parse ACLs for %s %r (%s); denying all access to it until node %s is fixed: %s",
+            resource[0].name, resource[1], resource[2].name, _path(resource), error,
+        )  # fmt: skip
+        return [Rule(*resource, "User:*", "*", Operation.ALL, Permission.DENY)]
+
+
+def _decode_rules(resource: Resource, node: Node | None) -> list[Rule]:
     if node is None:
         return []
     try:
@@ -227,10 +245,5 @@ def _rules(resource: Resource, node: Node | None) -> list[Rule]:
             )
             for text in AclNode.decode(node.data).rules
         ]
-    except (BadNode, KeyError) as error:
-        # Dropping permissions would be safe, but dropping a denial would not.
-        log.error(
-            "cannot parse ACLs for %s %r (%s); denying all access to it until node %s is fixed: %s",
-            resource[0].name, resource[1], resource[2].name, _path(resource), error,
-        )  # fmt: skip
-        return [Rule(*resource, "User:*", "*", Operation.ALL, Permission.DENY)]
+    except KeyError as error:
+        raise BadNode(f"unknown word {error}") from None

@@ -13,6 +13,9 @@ from ottla.model.clock import WallMs
 from ottla.store import paths
 from ottla.store.nodes import BadNode, dump, load
 
+ACL_VERSION: Final = 1
+"""The only one that Kafka has had."""
+
 
 class RuleText(NamedTuple):
     """One ACL of a resource, as Kafka writes it."""
@@ -38,15 +41,23 @@ class AclNode(NamedTuple):
             }
             for rule in self.rules
         ]
-        return dump({"version": 1, "acls": acls})
+        return dump({"version": ACL_VERSION, "acls": acls})
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
+        """BadNode for another version and for a rule that is not whole: read as far as it is known,
+        a denial could deny less than it says, and a permission allow more."""
         keys = ("principal", "permissionType", "operation", "host")
+        fields = load(data, "version", "acls")
+        if fields["version"] != ACL_VERSION:
+            raise BadNode(f"invalid ACLs: expected version {ACL_VERSION}: {data[:100]!r}")
         try:
-            return cls([RuleText(*map(acl.get, keys)) for acl in load(data, "acls")["acls"]])
+            rules = [RuleText(*map(acl.get, keys)) for acl in fields["acls"]]
         except (AttributeError, TypeError) as error:
             raise BadNode(f"invalid ACLs: {data[:100]!r}") from error
+        if not all(isinstance(text, str) for rule in rules for text in rule):
+            raise BadNode(f"invalid ACLs: expected texts in {', '.join(keys)}: {data[:100]!r}")
+        return cls(rules)
 
 
 class AclChangeNode(NamedTuple):

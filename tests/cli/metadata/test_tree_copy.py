@@ -17,13 +17,16 @@ from ottla.cli.metadata.tree_copy import (
     write_tree,
 )
 from ottla.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
+from ottla.security.acl import Kind, Operation, Pattern, Permission, Rule
+from ottla.security.authorizer import Authorizer
+from ottla.shared_state.acl_store import AclStore
 from ottla.shared_state.producer_ids import ProducerIds
 from ottla.shared_state.registration import create_root_nodes, generate_broker_id
 from ottla.store import paths
 from ottla.store.embedded import EmbeddedStore
 from ottla.store.memory import Ensemble, MemoryStore
 from ottla.store.nodes import StateNode
-from ottla.store.port import Create, Op
+from ottla.store.port import Create, Op, Store
 
 NOTIFICATION_PREFIXES = {
     paths.CONFIG_CHANGES: paths.CONFIG_CHANGE_PREFIX,
@@ -93,6 +96,46 @@ async def test_broker_ids_generated_afterwards_are_new(tmp_path: Path) -> None:
     await target.start()
     await write_tree(target, await read_tree(source))
     assert await generate_broker_id(target, 1_000) == last + 1
+    await target.close()
+
+
+RULES = frozenset(
+    Rule(kind, name, pattern, principal, host, operation, permission)
+    for kind, operation in (
+        (Kind.TOPIC, Operation.READ),
+        (Kind.GROUP, Operation.ALL),
+        (Kind.TRANSACTIONAL_ID, Operation.TWO_PHASE_COMMIT),
+        (Kind.USER, Operation.CREATE_TOKENS),
+    )
+    for name in ("*", "a/b", "%2F", "ü", "User:them")
+    for pattern in (Pattern.LITERAL, Pattern.PREFIXED)
+    for principal, host, permission in (
+        ("User:*", "10.0.0.7", Permission.DENY),
+        ("User:CN=alice,O=x", "*", Permission.ALLOW),
+    )
+)
+
+
+async def rules_in(store: Store) -> frozenset[Rule]:
+    """As a broker reads them."""
+    authorizer = Authorizer(in_force=True)
+    await AclStore(store, authorizer).load()
+    assert authorizer.rules is not None
+    return frozenset(authorizer.rules.all)
+
+
+@pytest.mark.spec("SEC-04")
+@pytest.mark.real_loop
+async def test_every_rule_is_copied_as_it_is_and_none_is_added(tmp_path: Path) -> None:
+    source, target, back = await filled(), EmbeddedStore.at(tmp_path), MemoryStore(Ensemble())
+    acls = AclStore(source, Authorizer(in_force=True))
+    await acls.load()
+    await acls.add(RULES)
+    await target.start()
+    await back.start()
+    await write_tree(target, await read_tree(source))
+    await write_tree(back, advanced(await read_tree(target)))
+    assert await rules_in(target) == await rules_in(back) == RULES
     await target.close()
 
 
