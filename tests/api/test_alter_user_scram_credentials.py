@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ottla.api import alter_user_scram_credentials as alter
 from ottla.api import describe_user_scram_credentials as describe
 from ottla.model.errors import ErrorCode
@@ -54,3 +56,25 @@ async def test_a_change_that_is_wrong_by_itself_is_refused_for_that() -> None:
         assert await altered(node, new("a", SHA_256, 1), new("a", SHA_512)) == {
             "a": ErrorCode.unacceptable_credential
         }
+
+
+@pytest.mark.parametrize("mechanism", [SHA_256, SHA_512])
+@pytest.mark.parametrize(
+    ("iterations", "code"),
+    [
+        (-1, ErrorCode.unacceptable_credential),
+        (0, ErrorCode.unacceptable_credential),
+        (4_095, ErrorCode.unacceptable_credential),
+        (4_096, ErrorCode.none),
+        (16_384, ErrorCode.none),
+        (16_385, ErrorCode.unacceptable_credential),
+        (2**31 - 1, ErrorCode.unacceptable_credential),
+    ],
+)
+async def test_a_credential_has_at_least_4096_iterations_and_no_more_than_kafka_takes(
+    mechanism: int, iterations: int, code: ErrorCode
+) -> None:
+    async with control_plane() as plane:
+        node = await plane.start(1)
+        assert await altered(node, new("a", mechanism, iterations)) == {"a": code}
+        assert await mechanisms(node, "a") == ([mechanism] if code is ErrorCode.none else [])

@@ -215,6 +215,20 @@ async def test_a_login_that_takes_longer_than_ten_seconds_is_ended() -> None:
     assert line.transport.is_closing()
 
 
+async def test_the_ten_seconds_of_a_login_do_not_begin_again_with_another_request() -> None:
+    logins = Logins()
+    line = logins.connect()
+    ask(line, HANDSHAKE, 1, mechanism="PLAIN")
+    for _ in range(3):
+        logins.rig.sweep(3)
+        line.send(wire.encode_request(API_VERSIONS, 0, 3, "test", {}))
+        assert not line.transport.is_closing()
+    assert logins.answered == [API_VERSIONS] * 3
+    logins.rig.sweep(2)
+    await asyncio.sleep(0)
+    assert line.transport.is_closing()
+
+
 async def test_a_large_request_before_a_login_is_refused_by_its_size() -> None:
     line = Logins().connect()
     line.send((512 * 1024 + 1).to_bytes(4, "big") + bytes(8))

@@ -94,7 +94,7 @@ def bomb(codec: Codec, inflated_bytes: int = 200 << 20) -> bytes:
     elif codec is Codec.LZ4:
         section = bytes(cramjam.lz4.compress(bytes(inflated_bytes)))
     else:
-        section = bytes(cramjam.snappy.compress_raw(bytes(inflated_bytes // 10)))
+        section = bytes(cramjam.snappy.compress_raw(bytes(inflated_bytes * 3 // 4)))
     return packed(section, attributes=int(codec))
 
 

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 
-from ottla.broker.lifecycle import FORMATS, LEVELS, JsonLine
+from ottla.broker.lifecycle import FORMATS, LEVELS, LINE, JsonLine, TextLine
 from ottla.cli.serve import LOG_FORMATS, LOG_LEVELS
 
 
@@ -24,6 +24,21 @@ def test_a_record_is_one_line_of_json() -> None:
         "logger": "ottla.x",
         "message": "broker 2\nstopped",
     }
+
+
+def test_a_record_is_one_line_of_text_without_control_codes() -> None:
+    line = TextLine(LINE).format(record(msg="user %s\x1b[2J", args=("a\r\nINFO ottla: forged",)))
+    assert line.endswith("WARNING ottla.x: user a\\r\\nINFO ottla: forged\\x1b[2J")
+    assert line.isprintable()
+
+
+def test_a_traceback_stays_as_it_is() -> None:
+    try:
+        raise ValueError("why")
+    except ValueError:
+        text = TextLine(LINE).format(record(exc_info=sys.exc_info()))
+    assert text.count("\n") >= 3
+    assert text.endswith("ValueError: why")
 
 
 def test_an_exception_is_part_of_the_line() -> None:

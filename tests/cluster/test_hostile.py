@@ -36,6 +36,7 @@ from tests.raw_requests import (
     produce_fields,
     produced,
 )
+from tools.nodes import free_ports
 
 MIB = 1 << 20
 SLOW_MS = 250
@@ -235,3 +236,64 @@ def test_a_value_as_large_as_allowed_is_no_bomb(tmp_path: Path) -> None:
         produce(broker.address, "t", ["large"], size=10 * MIB, **large)
         assert values(broker.address, "t") == ["large"]
         assert len(value_of("large", 10 * MIB)) > 10 * MIB
+
+
+LIMIT = 512 * MIB
+REQUESTS = LIMIT // 4
+"""The share of requests; to it comes what is copied on its way, and what a connection takes."""
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+UNFINISHED: dict[str, bytes] = {
+    "frames of half a megabyte without their last byte": struct.pack(">i", 512 << 10)
+    + bytes((512 << 10) - 1),
+    "a size and no more": struct.pack(">i", 512 << 10),
+    "a login that stops": wire.encode_request(17, 1, 1, "hostile", {"mechanism": "PLAIN"}),
+    "frames that are refused": wire.encode_request(METADATA, 1, 1, "hostile", {"topics": None}),
+}
+
+
+@pytest.mark.spec("NET-17", "NET-20", "SEC-05")
+@pytest.mark.parametrize("sent", UNFINISHED)
+def test_a_thousand_hostile_connections_before_a_login_take_bounded_memory(
+    tmp_path: Path, sent: str
+) -> None:
+    """Even what all of them may say before they are closed is more than there is."""
+    settings = {
+        "memory.limit.bytes": str(LIMIT),
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.clients.plain.sasl.jaas.config": f'{JAAS} user_alice="secret";',
+        "socket.listen.backlog.size": "4096",
+    }
+    count = 1_000
+    with many_files(2 * count + 500), ExitStack() as stack:
+        broker = BrokerProcess(tmp_path, settings)
+        clients = f"{broker.host}:{free_ports(1)[0]}"
+        broker.listeners.append(f"CLIENTS://{clients}")
+        stack.enter_context(broker)
+        create_topic(broker.address, "t")
+        before = rss_after_first_record(broker)
+        most = 0
+        peers = []
+        for _ in range(count):
+            peer = stack.enter_context(Line(clients))
+            peer.socket.setblocking(False)
+            peers.append((peer, memoryview(UNFINISHED[sent])))
+        with Line(broker.address) as line:
+            for _ in range(40):
+                peers = [(peer, left) for peer, left in map(push, peers) if left]
+                assert produced(line, "t", batch("v")).error_code is ErrorCode.none
+                most = max(most, broker.rss_bytes)
+            assert median_ms(line, "t", 20) < SLOW_MS
+        assert most - before < REQUESTS + 90 * MIB
+        assert "Traceback" not in broker.said
+
+
+def push(peer: tuple[Line, memoryview]) -> tuple[Line, memoryview]:
+    """Send what the connection takes of what is left."""
+    line, left = peer
+    try:
+        return line, left[line.socket.send(left) :]
+    except BlockingIOError:
+        return peer
+    except OSError:  # the broker has closed it
+        return line, left[:0]

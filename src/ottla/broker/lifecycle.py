@@ -23,6 +23,7 @@ from ottla.broker.environment import Environment
 from ottla.config.broker import BrokerConfig
 from ottla.log.files import OutOfResources
 from ottla.model.errors import UserError
+from ottla.net.error_log import escaped
 from ottla.store.port import SessionExpired, StoreUnavailable
 
 TEXT: Final = "text"
@@ -41,8 +42,16 @@ class LogStyle(NamedTuple):
     def apply(self) -> None:
         """Log to stderr from now on."""
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(JsonLine() if self.format == JSON else logging.Formatter(LINE))
+        handler.setFormatter(JsonLine() if self.format == JSON else TextLine(LINE))
         logging.basicConfig(level=self.level.upper(), handlers=[handler])
+
+
+class TextLine(logging.Formatter):
+    """A record as one line of text, whatever names of clients, users and groups are in it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = escaped(record.message, len(record.message))
+        return super().formatMessage(record)
 
 
 class JsonLine(logging.Formatter):

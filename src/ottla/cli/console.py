@@ -176,8 +176,15 @@ def _cell(value: object) -> str:
         case bool():
             return "yes" if value else "no"
         case list() | tuple():
-            return ",".join(map(str, value))
+            return printable(",".join(map(str, value)))
         case dict():
-            return "\n".join(f"{key}={each}" for key, each in value.items()) or "-"
+            return "\n".join(printable(f"{key}={each}") for key, each in value.items()) or "-"
         case _:
-            return str(value)
+            return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Text that others chose, such as a client's name, without codes that a terminal obeys."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ottla.cli.console import printable
+
 MISSING = "-"
 
 
@@ -32,4 +34,4 @@ def lines(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[s
 
 
 def _cell(value: object) -> str:
-    return MISSING if value is None or value == "" else str(value)
+    return MISSING if value is None or value == "" else printable(str(value))

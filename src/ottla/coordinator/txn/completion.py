@@ -134,7 +134,7 @@ class TransactionCompletion:
         try:
             written = self._write_markers(txn, txn.partitions, leadership[1])
         except Exception:  # a bug; the decision is in the log and must be executed
-            log.exception("transactional id %s: writing transaction markers failed; retrying", id)
+            log.exception("transactional id %r: writing transaction markers failed; retrying", id)
             self._start_retrying(id, _first_attempt(txn), failures=1)
             return
         written.then(lambda codes: self._first_results(txn, leadership, codes))
@@ -145,7 +145,7 @@ class TransactionCompletion:
                 try:
                     wait.on_timeout()
                 except Exception:  # of one reply: the transaction and other waiters continue
-                    log.exception("transactional id %s: replying to a client failed", id)
+                    log.exception("transactional id %r: replying to a client failed", id)
 
     def when_completed(self, id: str, within_ms: int, on_done: Callable[[], object]) -> None:
         """Call `on_done` once its decided transaction is completed, at most `within_ms` later."""
@@ -211,7 +211,7 @@ class TransactionCompletion:
             try:
                 self._complete(txn)
             except Exception as error:
-                log.info("transactional id %s: cannot complete the transaction yet: %s", id, error)
+                log.info("transactional id %r: cannot complete the transaction yet: %s", id, error)
             if self._decided_transaction(id) is None:
                 del self._under_way[id]
                 self.on_completed(id)
@@ -299,7 +299,7 @@ def _log_failure(id: str, error: Exception, failures: int) -> None:
     if is_logged(failures):
         is_expected = isinstance(error, KafkaError | Fenced)
         log.warning(
-            "transactional id %s: cannot complete the transaction yet: %s; retrying",
+            "transactional id %r: cannot complete the transaction yet: %s; retrying",
             id,
             error,
             exc_info=None if is_expected else error,
@@ -312,7 +312,7 @@ def _log_missing(todo: Unfinished, failures: int) -> None:
     partition, code = next(iter(todo.remaining.items()))
     log.log(
         logging.WARNING if failures >= MANY_FAILURES else logging.INFO,
-        "transactional id %s: %d partitions without a transaction marker after %d attempts, "
+        "transactional id %r: %d partitions without a transaction marker after %d attempts, "
         "among them %s: %s; retrying",
         todo.decision.id,
         len(todo.remaining),

@@ -187,7 +187,7 @@ class Transactions:
         except KafkaError as refusal:
             return refusal.code
         except Exception:  # fails this partition only: the connection has other requests
-            log.exception("transactional id %s: cannot add partition %s", id, partition)
+            log.exception("transactional id %r: cannot add partition %s", id, partition)
             return ErrorCode.unknown_server_error
         if commit is None:
             return ErrorCode.none

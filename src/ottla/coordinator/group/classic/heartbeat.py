@@ -88,4 +88,4 @@ def session_timeout(
     if member is None or (member.waits and not member.is_new):
         return  # a member waiting for a reply sends no heartbeats; the reply restarts its session
     drop_member(group, member, draft)
-    rebalance(group, draft, limits, f"session of member {member_id} expired")
+    rebalance(group, draft, limits, f"session of member {member_id!r} expired")

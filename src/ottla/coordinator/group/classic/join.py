@@ -116,7 +116,7 @@ class JoinDecision:
                 self._reply(group.join_reply(member, with_members=False))
             case GroupPhase.PREPARING | GroupPhase.COMPLETING | GroupPhase.STABLE:
                 self._update(member)
-                why = f"{'leader' if is_leader else 'member'} {member.id} rejoined"
+                why = f"{'leader' if is_leader else 'member'} {member.id!r} rejoined"
                 rebalance(group, self.draft, self.limits, why)
             case _:
                 raise KafkaError(ErrorCode.unknown_member_id)
@@ -138,7 +138,7 @@ class JoinDecision:
             group.new_member_added = True
         group.add(member, request.protocol_type)
         self.draft.set(session_key(group, member_id), NEW_MEMBER_LIMIT_MS)
-        rebalance(group, self.draft, self.limits, f"member {member_id} joined")
+        rebalance(group, self.draft, self.limits, f"member {member_id!r} joined")
 
     def _update(self, member: ClassicMember) -> None:
         request = self.request
@@ -164,11 +164,11 @@ class JoinDecision:
         restart_session(group, member, self.draft)
         if group.phase is not GroupPhase.STABLE:
             if group.phase is GroupPhase.COMPLETING:  # the leader may have got its old id
-                why = f"static member {new_id} replaced {old_id}"
+                why = f"static member {new_id!r} replaced {old_id!r}"
                 prepare(group, self.draft, self.limits, why)
             return
         if group.choose_protocol() != group.protocol:
-            why = f"static member {new_id} changed the protocol"
+            why = f"static member {new_id!r} changed the protocol"
             prepare(group, self.draft, self.limits, why)
             return
 

@@ -127,7 +127,7 @@ def _drop_absent(group: ClassicGroup, draft: Draft) -> None:
         if member.awaits_join is None and member.instance_id is None
     ]
     for member in absent:
-        draft.log(__name__, "group %r: removed member %s: did not rejoin", group.id, member.id)
+        draft.log(__name__, "group %r: removed member %r: did not rejoin", group.id, member.id)
         group.remove(member.id)
         draft.cancel(session_key(group, member.id))
 

@@ -300,7 +300,7 @@ def remove_member(
     """The group without these members."""
     revision = PendingGroup(group, draft, image)
     for member in members:
-        draft.log(__name__, "group %r: removed member %s: %s", group.id, member.id, why)
+        draft.log(__name__, "group %r: removed member %r: %s", group.id, member.id, why)
         revision.remove(member.id)
         forget(group.id, member.id, draft)
     return revision
