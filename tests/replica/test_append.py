@@ -239,6 +239,57 @@ async def test_a_refusal_says_which_record_and_why() -> None:
         ]
 
 
+async def code_of(side: DataSide, sequence: int) -> ErrorCode:
+    """What an idempotent producer's batch with this sequence is answered."""
+    outcome = await side.start_append(records=idempotent(side, sequence, b"x"), acks=-1)
+    return outcome.error_code
+
+
+@pytest.mark.spec("TXN-07")
+async def test_batches_behind_one_that_was_refused_are_refused_for_the_same_reason() -> None:
+    """Out of order, librdkafka would send whatever it has under way again, as something new."""
+    gone, good = ErrorCode.not_leader_or_follower, ErrorCode.none
+    async with data_side() as side:
+        await side.lead()
+        assert await code_of(side, 0) is good
+        await side.follow(epoch=1)
+        assert await code_of(side, 1) is gone
+        await side.lead(epoch=2)
+        assert [await code_of(side, sequence) for sequence in (2, 3)] == [gone, gone]
+        assert [await code_of(side, sequence) for sequence in (1, 2, 1, 3)] == [good] * 4
+        await side.follow(epoch=3)
+        assert await code_of(side, 4) is gone
+        await side.lead(epoch=4)
+        await asyncio.sleep(1)
+        assert await code_of(side, 5) is ErrorCode.out_of_order_sequence_number, "it never comes"
+
+
+@pytest.mark.spec("TXN-07", "REP-22")
+async def test_batches_behind_one_that_too_few_replicas_refused_do_not_overtake_it() -> None:
+    few = ErrorCode.not_enough_replicas
+    async with data_side({"min.insync.replicas": "2"}) as side:
+        partition = await side.lead(replicas=TWO, isr=(ME,))
+        assert await code_of(side, 0) is few
+        partition.set_isr(frozenset(TWO), 1)
+        assert await code_of(side, 1) is few, "of a producer that was not known"
+        waiting = side.start_append(records=idempotent(side, 0, b"a"), acks=-1)
+        side.start_fetch(1, replica_id=OTHER)
+        assert (await waiting).error_code is ErrorCode.none
+
+
+@pytest.mark.spec("TXN-07")
+async def test_batches_behind_one_that_came_before_the_replica_do_not_overtake_it() -> None:
+    async with data_side() as side:
+        await side.lead()
+        log = side.hosted.get(TP).log
+        side.hosted.remove(TP)
+        assert await code_of(side, 0) is ErrorCode.not_leader_or_follower
+        side.hosted.host(log)
+        await side.lead(epoch=1)
+        assert await code_of(side, 1) is ErrorCode.not_leader_or_follower
+        assert [await code_of(side, sequence) for sequence in (0, 1)] == [ErrorCode.none] * 2
+
+
 @pytest.mark.spec("TXN-07", "TXN-08", "TXN-10", "LOG-50")
 async def test_a_repeat_is_answered_with_its_first_offset_and_a_gap_is_refused() -> None:
     async with data_side() as side:

@@ -220,6 +220,8 @@ class Appender:
         refusal: KafkaError,
     ) -> None:
         partition, size = self._hosted.find(key), len(records)
+        if partition is None:
+            self._hosted.refused_appends.add(key, refusal.code)
         log.debug("%s: refused %d bytes of records: %s", key, size, refusal)
         by_log = partition is not None and refused_by_log(refusal, records)
         work.refuse(index, key, refusal, partition.log.start_offset if partition and by_log else -1)

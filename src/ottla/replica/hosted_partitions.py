@@ -33,6 +33,7 @@ PartitionPurgatory: TypeAlias = Purgatory[TopicPartition]
 
 DELETED_MAX: Final = 10_000
 """Deleted replicas that are remembered: far more than late requests can name."""
+REFUSED_MAX: Final = 10_000
 
 
 class PartitionWaiters:
@@ -92,6 +93,16 @@ class DeletedReplicas:
         )
 
 
+class RefusedAppends(dict[TopicPartition, ErrorCode]):
+    """Partitions that are not hosted here, by what producers were replied: it may be soon."""
+
+    def add(self, key: TopicPartition, code: ErrorCode) -> None:
+        if code is ErrorCode.not_leader_or_follower:
+            if len(self) >= REFUSED_MAX:
+                self.clear()
+            self[key] = code
+
+
 class HostedPartitions:
     """Every partition with a replica here."""
 
@@ -118,6 +129,7 @@ class HostedPartitions:
         self._offline: set[TopicPartition] = set()
         self._of_topic: dict[str, dict[int, HostedPartition]] = {}
         self.deleted = DeletedReplicas()
+        self.refused_appends = RefusedAppends()
 
     def __iter__(self) -> Iterator[HostedPartition]:
         return iter(list(self._online.values()))
@@ -158,7 +170,9 @@ class HostedPartitions:
 
     def host(self, log: Log) -> HostedPartition:
         topic, index = log.partition
-        partition = HostedPartition(log, self.environment, self.topic_metrics.of(topic))
+        metrics = self.topic_metrics.of(topic)
+        refused = self.refused_appends.pop(log.partition, ErrorCode.none)
+        partition = HostedPartition(log, self.environment, metrics, refused)
         self._of_topic.setdefault(topic, {})[index] = partition
         self._online[log.partition] = partition
         self._offline.discard(log.partition)

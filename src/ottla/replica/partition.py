@@ -5,6 +5,10 @@ partition; after a change the caller completes delayed operations and writes the
 
 If the flush policy requires it, an acks=all append holds back the high watermark until the data is
 on disk: records that were read or acknowledged then survive a power cut.
+
+A producer has up to five batches under way. If one is refused for what passes, as when leadership
+is about to begin, those behind it are refused for the same reason although it has passed meanwhile,
+and not as out of order: see docs/decisions/0033.
 """
 
 from __future__ import annotations
@@ -12,12 +16,13 @@ from __future__ import annotations
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ottla.log.follower_append import append_as_follower
 from ottla.log.log import Appended, Log, Origin
+from ottla.log.producers.producer_states import is_gap
 from ottla.log.validate import Analysis
-from ottla.model.clock import WallMs
+from ottla.model.clock import MonoMs, WallMs
 from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import (
     NO_BROKER,
@@ -31,6 +36,16 @@ from ottla.model.ids import (
 from ottla.replica.environment import ReplicaEnvironment
 from ottla.replica.leader import UNKNOWN_EPOCH, LeaderAssignment, Leadership
 from ottla.replica.topic_metrics import TopicMetrics
+
+REFUSAL_MS: Final = 1_000
+"""How long batches behind a refused one may arrive: they are on their way already."""
+
+
+class PassingRefusal(NamedTuple):
+    """Why a batch was refused that may be sent again, and when."""
+
+    code: ErrorCode
+    at_ms: MonoMs
 
 
 class PartitionWatcher(Protocol):
@@ -64,6 +79,7 @@ class HostedPartition:
         "_environment",
         "_flush_from",
         "_flush_to",
+        "_refusal",
         "flushed_at_ms",
         "flushing",
         "leader_epoch",
@@ -78,8 +94,13 @@ class HostedPartition:
     )
 
     def __init__(
-        self, log: Log, environment: ReplicaEnvironment, topic_metrics: TopicMetrics
+        self,
+        log: Log,
+        environment: ReplicaEnvironment,
+        topic_metrics: TopicMetrics,
+        refused: ErrorCode = ErrorCode.none,
     ) -> None:
+        """`refused`: what was replied to producers that came before this."""
         self.log = log
         self.topic_metrics = topic_metrics
         self.leader_epoch: LeaderEpoch = NO_EPOCH
@@ -97,6 +118,9 @@ class HostedPartition:
         self._environment = environment
         self._flush_from: Offset | None = None
         self._flush_to: Offset = 0
+        self._refusal: PassingRefusal | None = None
+        if refused is not ErrorCode.none:
+            self._refuse(refused)
 
     @property
     def key(self) -> TopicPartition:
@@ -141,9 +165,11 @@ class HostedPartition:
         """Append as leader. With acks=all too small an in-sync set refuses before writing."""
         leadership = self.leadership
         if leadership is None:
-            raise KafkaError(self.not_leader_error)
+            raise self._refuse(self.not_leader_error)
         if acks == -1 and self._too_few(leadership):
-            raise KafkaError(ErrorCode.not_enough_replicas)
+            raise self._refuse(ErrorCode.not_enough_replicas)
+        if self._refusal is not None:
+            self._check_follows_refused(analysis, self._refusal)
         appended = self.log.append(
             analysis,
             leader_epoch=self.leader_epoch,
@@ -153,6 +179,18 @@ class HostedPartition:
         if acks == -1 and self.flushes_before_ack(leadership):
             self._hold(appended.first_offset, appended.last_offset + 1)
         return appended
+
+    def _refuse(self, code: ErrorCode) -> KafkaError:
+        """An append is refused for what may pass; the producer's next ones may be on their way."""
+        self._refusal = PassingRefusal(code, self._environment.clock.mono_ms())
+        return KafkaError(code)
+
+    def _check_follows_refused(self, analysis: Analysis, earlier: PassingRefusal) -> None:
+        """KafkaError with the code of the refused batch if this one skips a sequence behind it."""
+        if self._environment.clock.mono_ms() - earlier.at_ms >= REFUSAL_MS:
+            self._refusal = None
+        elif is_gap(self.log.producers, analysis.header):
+            raise KafkaError(earlier.code, "a batch before this one was refused")
 
     def append_as_follower(
         self, records: memoryview, leader_high_watermark: Offset, leader_start: Offset

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.log.producers.producer_states import MAX_SEQUENCE, Marker, ProducerStates
+from ottla.log.producers.producer_states import MAX_SEQUENCE, Marker, ProducerStates, is_gap
 from ottla.log.validate import Origin
 from ottla.model.clock import WallMs
 from ottla.model.errors import ErrorCode, KafkaError
@@ -43,6 +43,21 @@ def test_a_sequence_must_follow_the_last_one() -> None:
     took(states, header(0, 5), 100)
     assert refused(states, header(6)) is ErrorCode.out_of_order_sequence_number
     took(states, header(5), 105)
+
+
+def test_a_gap_is_what_skips_a_sequence_and_not_what_comes_again() -> None:
+    states = ProducerStates()
+    assert not is_gap(states, header(0))
+    assert is_gap(states, header(1)), "of an unknown producer"
+    took(states, header(0, 5), 100)
+    gaps = {sequence: is_gap(states, header(sequence)) for sequence in (0, 4, 5, 6, 1000)}
+    assert gaps == {0: False, 4: False, 5: False, 6: True, 1000: True}
+    assert not is_gap(states, header(0, epoch=1))
+    assert is_gap(states, header(1, epoch=1)), "a new epoch begins at 0"
+    assert not is_gap(states, header(7, producer=-1))
+    states.apply(header(MAX_SEQUENCE, producer=8), 200)
+    assert not is_gap(states, header(0, producer=8))
+    assert is_gap(states, header(1, producer=8)), "after the sequence begins again"
 
 
 @pytest.mark.spec("TXN-08", "TXN-10")

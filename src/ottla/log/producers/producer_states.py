@@ -289,6 +289,17 @@ class ProducerStates:
 _NOTHING_ONGOING: Final[dict[Offset, int]] = {}
 
 
+def is_gap(states: ProducerStates, header: BatchHeader) -> bool:
+    """Whether a data batch skips a sequence; so does an unknown producer's that is not 0."""
+    if header.producer_id < 0 or header.is_control:
+        return False
+    state = states.get(header.producer_id)
+    if state is None or header.producer_epoch > state.epoch:
+        return header.base_sequence > 0
+    ahead = (header.base_sequence - state.last_sequence - 1) & MAX_SEQUENCE
+    return header.producer_epoch == state.epoch and 0 < ahead <= MAX_SEQUENCE // 2
+
+
 def _check_sequence(header: BatchHeader, state: ProducerState) -> None:
     sequence = header.base_sequence
     same_epoch = header.producer_epoch == state.epoch
