@@ -79,10 +79,10 @@ def show_on(
         admin.create_topics([NewTopic(name, PARTITIONS) for name in (*TOPICS, *WRITTEN)]).all()
     shoppers, leave = Shoppers(bootstrap, seconds=seconds), interrupts.closing
     crowd = threading.Thread(target=shoppers.go_on_until, args=(leave,), name="shoppers")
-    shown = LiveTable(is_kept=False) if sys.stdout.isatty() else FewLines()
+    made = list(outputs(pipeline, Views(spark, pipeline)))
+    shown = LiveTable(is_kept=False) if sys.stdout.isatty() else FewLines(len(made))
     clock = SystemClock()
     with TopicEnds(pipeline.sources, clock) as ends, shown:
-        made = list(outputs(pipeline, Views(spark, pipeline)))
         closing = Closing(shoppers, interrupts)
         running = Run(
             made,
@@ -109,9 +109,10 @@ def show_on(
 
 
 class FewLines(Lines):
-    """What batches do, for a pipe: a line every five seconds, of all queries together."""
+    """What batches do, for a pipe: a line every five seconds, once every query has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, queries: int) -> None:
+        self._queries = queries
         self._said_s = 0.0
         self._rows: Counter[str] = Counter()
         self._behind: dict[str, int] = {}
@@ -120,7 +121,7 @@ class FewLines(Lines):
         self._rows[progress.query] += progress.rows_in
         self._behind[progress.query] = progress.lag_records or 0
         now_s = time.monotonic()
-        if now_s - self._said_s >= EVERY_S:
+        if len(self._rows) == self._queries and now_s - self._said_s >= EVERY_S:
             self._said_s = now_s
             read, behind = min(self._rows.values()), max(self._behind.values())
             print(f"  {read:,} events through every query, {behind:,} behind", flush=True)
