@@ -160,4 +160,6 @@ def test_handshakes_are_computed_on_threads_of_their_own_which_give_way_to_reque
     assert len(names) >= 20
     assert {name.rpartition("_")[0] for name in names} == {"ottla-tls"}
     assert len(set(names)) <= 2
-    assert niceness == {os.getpriority(os.PRIO_PROCESS, 0) + HANDSHAKE_NICENESS}
+    lowest = 19
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert niceness == {min(own + HANDSHAKE_NICENESS, lowest)}

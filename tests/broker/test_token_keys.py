@@ -125,6 +125,18 @@ def test_a_key_among_others_that_are_malformed_is_used(host: HttpsHost) -> None:
 
 
 @pytest.mark.spec("SEC-05")
+@pytest.mark.parametrize(("audience", "warnings"), [("", 1), ("kafka", 0)])
+def test_a_listener_that_takes_tokens_for_any_service_says_so_once(
+    host: HttpsHost, caplog: pytest.LogCaptureFixture, audience: str, warnings: int
+) -> None:
+    """As Apache Kafka does, it takes them: the settings of a Kafka must go on working."""
+    with Broker(settings(host) | {"sasl.oauthbearer.expected.audience": audience}) as broker:
+        Refreshed(broker, host).refresh(2)
+    said = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert sum("expected.audience is not set" in line for line in said) == warnings
+
+
+@pytest.mark.spec("SEC-05")
 def test_keys_that_are_rotated_are_in_force_after_the_refresh(host: HttpsHost) -> None:
     with Broker(settings(host)) as broker:
         refreshed = Refreshed(broker, host)

@@ -34,6 +34,11 @@ from ottla.security.tls.contexts import ServerTls
 
 log = logging.getLogger(__name__)
 
+ANY_AUDIENCE: Final = (
+    "listener %s: sasl.oauthbearer.expected.audience is not set, so a token that was issued for "
+    "another service logs in here, too"
+)
+
 HANDSHAKE_THREADS: Final = 2
 HANDSHAKE_NICENESS: Final = 10
 """Added to the broker's own: handshakes, which anybody can begin, take the CPU time that requests
@@ -177,6 +182,8 @@ class ListenerSecurity:
             keys.keys = known.keys
         elif keys is not None:
             await self._read_keys(name, keys)
+        if server.takes_any_audience and not (before and before.takes_any_audience):
+            log.warning(ANY_AUDIENCE, name)
         self._sasl[name] = server
         self._settings[name] = settings
 

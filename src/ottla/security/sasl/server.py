@@ -77,6 +77,7 @@ class SaslServer:
         self._checker: TokenChecker | None = None
         self._passwords: Mapping[str, str] = {}
         self.key_set: KeySet | None = None
+        self.takes_any_audience = False
         self._acceptor: Acceptor | None = None
         self.mechanisms = listener.settings.sasl_enabled_mechanisms
         if not self.mechanisms:
@@ -131,6 +132,8 @@ class SaslServer:
         if url is not None:
             check_address(JWKS, url, settings.sasl_oauthbearer_allowed_urls)
             self.key_set = KeySet(url)
+        if not settings.sasl_oauthbearer_unsecured_enable:
+            self.takes_any_audience = not settings.sasl_oauthbearer_expected_audience
         rules = TokenRules(
             audiences=settings.sasl_oauthbearer_expected_audience,
             issuer=settings.sasl_oauthbearer_expected_issuer,
