@@ -26,8 +26,10 @@ RECORD_BYTES: Final = 1_000
 PASSWORD: Final = "secret"
 CREATE_TOPICS, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 19, 17, 18, 36
 CONNECTING: Final = 32
-"""Threads that open connections: so many that some can try while others are held back, until they
-are closed. With fewer it is measured how soon a broker closes them."""
+"""Threads that open connections: so many that some can try while others are held back."""
+CONNECTING_BY_ADDRESS: Final = 64
+"""Here they are held back until they are closed, and Kafka closes them up to half a second late.
+With fewer it is measured how soon a broker closes them."""
 PARTITIONS: Final = 3
 """Of each new topic."""
 Job = Mapping[str, Any]
@@ -116,7 +118,7 @@ def connect(job: Job) -> Figures:
                 except OSError:
                     continue
 
-    threads = [threading.Thread(target=drive) for _ in range(CONNECTING)]
+    threads = [threading.Thread(target=drive) for _ in range(job["threads"])]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -25,7 +25,12 @@ from confluent_kafka import Producer
 
 import ottla
 from benchmarks.contenders import KAFKA_SETTINGS, OTTLA_SETTINGS, Contender
-from benchmarks.quota_load import PASSWORD, RECORD_BYTES
+from benchmarks.quota_load import (
+    CONNECTING,
+    CONNECTING_BY_ADDRESS,
+    PASSWORD,
+    RECORD_BYTES,
+)
 from benchmarks.scenario import KAFKA, OTTLA
 from ottla.security.quotas.entities import DEFAULT, QuotaEntity
 from tools import nodes
@@ -119,12 +124,11 @@ def _connections() -> Iterator[Step]:
         ("ip", QuotaEntity(ip="127.0.0.5"), 20, "127.0.0.5"),
         ("default ip", QuotaEntity(ip=DEFAULT), 30, "127.0.0.6"),
     ):
-        yield Step(
-            f"connections by {name}", entity, quota, limit, {"do": "connect", "source": source}
-        )
+        load = {"do": "connect", "source": source, "threads": CONNECTING_BY_ADDRESS}
+        yield Step(f"connections by {name}", entity, quota, limit, load)
     yield Step("", QuotaEntity(ip="127.0.0.1"), quota, 1_000, {})  # for the other clients
     yield Step("", QuotaEntity(ip="127.0.0.7"), quota, 1_000, {})
-    limited = {"do": "connect", "source": "127.0.0.7", "listener": "limited"}
+    limited = {"do": "connect", "source": "127.0.0.7", "threads": CONNECTING, "listener": "limited"}
     yield Step("connections of a listener", None, "", CONNECTION_RATE, limited)
 
 
