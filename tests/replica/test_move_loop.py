@@ -10,7 +10,7 @@ import pytest
 
 from ottla.log.directories.replica_moves import STEP_BYTES
 from ottla.model.clock import MonoMs
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import LeaderEpoch
 from ottla.replica.move_loop import MoveLoop
 from ottla.replica.partition import HostedPartition
@@ -126,6 +126,20 @@ async def test_a_target_that_fails_ends_the_move_and_the_partition_stays() -> No
         assert side.directories.futures == {}
         assert (await side.append(b"b")).error_code is ErrorCode.none
         assert values(partition.log) == [b"a", b"b"]
+
+
+async def test_a_move_to_a_disk_that_fails_at_once_is_refused_as_a_fault_of_the_disk() -> None:
+    async with data_side(dirs=DIRS) as side:
+        partition = await side.lead()
+        await side.append(b"a")
+        side.disk.failed_directory = B
+        with pytest.raises(KafkaError) as refused:
+            moves_of(side).begin(TP, B)
+        side.disk.failed_directory = None
+        assert refused.value.code is ErrorCode.kafka_storage_error
+        await side.settle()
+        assert [str(one.path) for one in side.directories.online] == ["/a"]
+        assert values(partition.log) == [b"a"]
 
 
 async def test_rot_found_by_a_move_takes_the_partition_offline() -> None:

@@ -15,7 +15,7 @@ from ottla.log.directories.log_directories import HostedLog, LogDirectories
 from ottla.log.directories.replica_moves import ReplicaMoves
 from ottla.log.flush import begin_flush
 from ottla.log.log import Log
-from ottla.model.errors import KafkaError
+from ottla.model.errors import ErrorCode, KafkaError
 from ottla.model.ids import TopicPartition
 from ottla.protocol.records.header import CorruptBatch
 from ottla.replica.fetch.replication_quota import ReplicationQuota
@@ -40,8 +40,11 @@ class MoveLoop:
         """Copies that were made durable since they caught up for the first time."""
 
     def begin(self, key: TopicPartition, path: Path) -> None:
-        """Begin a move; a refusal if there is nothing to move, or nowhere."""
-        self._moves.begin(key, path)
+        """Begin a move; a refusal if there is nothing to move, nowhere, or on a failing disk."""
+        try:
+            self._moves.begin(key, path)
+        except OSError as error:  # whether the directory has failed is known already
+            raise KafkaError(ErrorCode.kafka_storage_error, str(error)) from None
         self._has_moves.set()
 
     async def run(self) -> None:
