@@ -45,6 +45,8 @@ class NodeStore(SimStore):
             if self.is_cut:
                 raise StoreUnavailable(errno.EHOSTUNREACH, "no reply from the metadata store")
         await super().start()
+        if self.is_cut:  # meanwhile
+            self.cut()
 
     def set_faults(self, faults: StoreFaults) -> None:
         self._faults = faults
