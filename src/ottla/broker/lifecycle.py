@@ -23,7 +23,7 @@ from ottla.broker.environment import Environment
 from ottla.config.broker import BrokerConfig
 from ottla.log.files import OutOfResources
 from ottla.model.errors import UserError
-from ottla.net.error_log import escaped
+from ottla.model.text import printable
 from ottla.store.port import SessionExpired, StoreUnavailable
 
 TEXT: Final = "text"
@@ -50,7 +50,7 @@ class TextLine(logging.Formatter):
     """A record as one line of text, whatever names of clients, users and groups are in it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = escaped(record.message, len(record.message))
+        record.message = printable(record.message)
         return super().formatMessage(record)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, TypeVar
 
 from ottla.cli.table_layout import fit_columns, is_number
 from ottla.model.clock import SystemClock
+from ottla.model.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -181,10 +182,3 @@ def _cell(value: object) -> str:
             return "\n".join(printable(f"{key}={each}") for key, each in value.items()) or "-"
         case _:
             return printable(str(value))
-
-
-def printable(text: str) -> str:
-    """Text that others chose, such as a client's name, without codes that a terminal obeys."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

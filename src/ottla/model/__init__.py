@@ -8,5 +8,6 @@ Imports nothing else of ours. Everything above may import it.
 - `metrics`  counters, gauges and histograms
 - `memory`   a pool of buffers that are reused
 - `kio_import` kio without Hypothesis
+- `text`     text that others chose, made safe to show
 - `tuples`   named tuples without the cost of their constructors
 """

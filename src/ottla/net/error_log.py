@@ -10,6 +10,7 @@ import logging
 from typing import Final
 
 from ottla.model.clock import Clock, MonoMs
+from ottla.model.text import printable
 from ottla.net.request_slot import Peer
 
 HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
@@ -33,9 +34,7 @@ def hint(first: bytes) -> str:
 def escaped(text: str, longest: int = LONGEST) -> str:
     """`text` from a peer, safe to show: one line, printable, of bounded length."""
     short = text if len(text) <= longest else text[:longest] + "..."
-    if short.isprintable():
-        return short
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+    return printable(short)
 
 
 log = logging.getLogger(__name__)

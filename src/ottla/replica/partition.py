@@ -190,7 +190,12 @@ class HostedPartition:
         if self._environment.clock.mono_ms() - earlier.at_ms >= REFUSAL_MS:
             self._refusal = None
         elif is_gap(self.log.producers, analysis.header):
-            raise KafkaError(earlier.code, "a batch before this one was refused")
+            header = analysis.header
+            raise KafkaError(
+                earlier.code,
+                f"producer {header.producer_id}: an earlier batch than the one with sequence "
+                f"{header.base_sequence} was refused; send both again",
+            )
 
     def append_as_follower(
         self, records: memoryview, leader_high_watermark: Offset, leader_start: Offset

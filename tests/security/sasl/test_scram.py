@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -31,6 +30,7 @@ from ottla.security.sasl.scram import (
     UnknownUsers,
     salted_password,
 )
+from tests.fakes.counted_calls import counted_calls
 from tests.fakes.manual_time import ManualClock
 
 SECRET = b"of the cluster"
@@ -104,21 +104,9 @@ def test_an_unknown_user_fails_as_late_and_in_the_same_words_as_a_wrong_password
 
 
 def work_of(login: Callable[[], object]) -> Counter[str]:
-    """How often a login calls each function in C, hashing and comparing above all, and how many
-    calls of Python it makes; the time of either is the machine's."""
-    calls: Counter[str] = Counter()
-
-    def count(frame: object, event: str, argument: object) -> None:
-        if event == "c_call":
-            calls[getattr(argument, "__qualname__", str(argument))] += 1
-        elif event == "call":
-            calls["Python"] += 1
-
-    sys.setprofile(count)
-    try:
+    """What a login calls, hashing and comparing above all; its time is the machine's."""
+    with counted_calls() as calls:
         login()
-    finally:
-        sys.setprofile(None)
     return calls
 
 

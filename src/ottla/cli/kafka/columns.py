@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.cli.console import printable
+from ottla.model.text import printable
 
 MISSING = "-"
 
