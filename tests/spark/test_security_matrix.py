@@ -52,6 +52,12 @@ def site(
         yield site
 
 
+@pytest.fixture
+def guarantee(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Of our sink: Apache Kafka has no two-phase commit, which exactly once needs."""
+    return {"ottla.exactly.once": str(request.node.callspec.params["site"] == "ottla").lower()}
+
+
 @pytest.fixture(scope="module")
 def done(site: Site, spark: SparkSession) -> dict[Cell, Outcome]:
     return spark_connector.run(spark, site, map(site.job, cells(SPARK)))
@@ -77,12 +83,13 @@ def send(access: Access) -> None:
 # Not GSSAPI: Spark's Python workers have the KRB5_CONFIG that Spark was started with.
 @pytest.mark.parametrize("mechanism", [name for name in FAULTS if name != KERBEROS])
 def test_our_source_and_sink_log_in_and_show_no_secret(
-    site: Site, spark: SparkSession, mechanism: str
+    site: Site, spark: SparkSession, mechanism: str, guarantee: dict[str, str]
 ) -> None:
     access = site.access(mechanism)
     value = f"ours-{mechanism}".replace(" ", "-")
     rows = spark.range(3).selectExpr(f"concat('{value}-', id) value")
-    rows.write.format("ottla").mode("append").options(**ours(access)).option("topic", OPEN).save()
+    sink = rows.write.format("ottla").mode("append").options(**ours(access), **guarantee)
+    sink.option("topic", OPEN).save()
     reader = spark.read.format("ottla").options(**ours(access)).option("subscribe", OPEN)
     found = reader.load().where(f"cast(value as string) like '{value}-%'")
     assert found.count() == 3
@@ -93,7 +100,7 @@ def test_our_source_and_sink_log_in_and_show_no_secret(
 
 
 def test_our_source_and_sink_stream_with_a_login(
-    site: Site, spark: SparkSession, tmp_path: Path
+    site: Site, spark: SparkSession, tmp_path: Path, guarantee: dict[str, str]
 ) -> None:
     send(site.access(SCRAM_512))
     options = ours(site.access(SCRAM_512))
@@ -103,7 +110,8 @@ def test_our_source_and_sink_stream_with_a_login(
         admin.create_topic("streamed")
     writer = rows.select("value").writeStream.format("ottla").options(**options)
     query = (
-        writer.option("topic", "streamed")
+        writer.options(**guarantee)
+        .option("topic", "streamed")
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
         .start()
@@ -145,7 +153,7 @@ sources:
 sinks:
   - name: copied
     from: records
-    topic: {{name: piped, value: "'x'", options: {{{options}}}}}
+    topic: {{name: piped, value: "'x'", options: {{{options}, ottla.exactly.once: {exactly_once}}}}}
 """
 LOGIN_OPTIONS = """kafka.security.protocol: SASL_SSL, kafka.ssl.truststore.type: PEM,
  kafka.ssl.truststore.location: {authority}, kafka.sasl.mechanism: SCRAM-SHA-512,
@@ -153,13 +161,20 @@ LOGIN_OPTIONS = """kafka.security.protocol: SASL_SSL, kafka.ssl.truststore.type:
 
 
 def test_a_pipeline_logs_in_and_its_plan_shows_no_secret(
-    site: Site, spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    site: Site,
+    spark: SparkSession,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    guarantee: dict[str, str],
 ) -> None:
     access = site.access(SCRAM_512)
     send(access)
     (tmp_path / "password.txt").write_text(access.password)
     options = LOGIN_OPTIONS.format(authority=access.authority).replace("\n", "")
-    text = PIPELINE.format(bootstrap=access.bootstrap, folder=tmp_path, options=options)
+    exactly_once = guarantee["ottla.exactly.once"]
+    text = PIPELINE.format(
+        bootstrap=access.bootstrap, folder=tmp_path, options=options, exactly_once=exactly_once
+    )
     path = tmp_path / "secure.yaml"
     path.write_text(text)
     with ottla.Admin(config=our_config(access)) as admin:
